@@ -1,0 +1,194 @@
+"""The one error tree of eagleops.
+
+.. code-block:: text
+
+    EagleError
+    ├── UsageError              2  before anything was touched
+    │   ├── InventoryError         hosts.yaml: file, line, key
+    │   └── ProfileError           a profile, or a value in it
+    ├── Unreachable             4  a machine could not be reached, or was lost
+    │   ├── ConnectFailed          no connection was made
+    │   ├── HostKeyRefused         the host key is unknown or has changed
+    │   ├── NoInterpreter          the machine was reached, its python3 was not
+    │   ├── TimedOut               no answer within the limit; the outcome is unknown
+    │   └── LinkLost               the link broke; the outcome is unknown
+    ├── CheckFailed             1  the machine answered, and the answer is no
+    │   ├── OperationFailed        an operation over there reported a typed failure
+    │   ├── NotDrained             GPU memory was not released in time
+    │   ├── ServerDied             a server ended before it was ready
+    │   └── ServerNotReady         a server was not ready in time
+    └── CannotTell              3  a witness was blind
+
+The number is the exit status of a command that ends in that error. Each error
+holds its data; the sentence is derived from it: where, what, and the way out.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import attrs
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class EagleError(Exception):
+    """The root of the tree.
+
+    Attributes:
+        problem: What is wrong, with what was expected and what was got.
+        where: File and line, or host, container and PID. Empty where there is no place.
+        way_out: What the reader can do now. Empty where nothing helps.
+    """
+
+    exit_status: ClassVar[int] = 1
+
+    problem: str
+    where: str = ""
+    way_out: str = ""
+
+    def __str__(self) -> str:
+        head = f"{self.where}: {self.problem}" if self.where else self.problem
+        return f"{head}\n{self.way_out}" if self.way_out else head
+
+    def to_dict(self) -> dict[str, Any]:
+        """The error as the ``error`` object of a ``--json`` document."""
+        fields = attrs.asdict(self, recurse=False)
+        return {"type": type(self).__name__, **{k: v for k, v in fields.items() if v != ""}}
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class UsageError(EagleError):
+    """A command, an inventory or a profile is wrong; nothing was touched."""
+
+    exit_status: ClassVar[int] = 2
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class InventoryError(UsageError):
+    """hosts.yaml cannot be read as an inventory.
+
+    Attributes:
+        file: The file as it was named.
+        line: 1-based; None where no line can be named.
+        key: Dotted path of the key, for example ``hosts.pve.python``.
+    """
+
+    file: str = ""
+    line: int | None = None
+    key: str = ""
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class ProfileError(UsageError):
+    """A profile does not describe a server that can be launched."""
+
+    profile: str = ""
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class Unreachable(EagleError):
+    """A machine could not be reached, or was lost."""
+
+    exit_status: ClassVar[int] = 4
+
+    host: str = ""
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class ConnectFailed(Unreachable):
+    """No connection was made: nothing ran over there."""
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class HostKeyRefused(Unreachable):
+    """The server's host key is unknown, or not the one that is on record."""
+
+    fingerprint: str = ""
+    expected_fingerprint: str = ""
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class NoInterpreter(Unreachable):
+    """The machine was reached, but its python3 did not answer."""
+
+    exit_status_seen: int | None = None
+    output: str = ""
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class TimedOut(Unreachable):
+    """No answer came within the limit: what ran over there may still run."""
+
+    limit_s: float = 0.0
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class LinkLost(Unreachable):
+    """The link broke while something ran: its outcome is unknown, never "failed"."""
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class CheckFailed(EagleError):
+    """The machine answered, and the answer is no."""
+
+    host: str = ""
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class OperationFailed(CheckFailed):
+    """An operation of the remote package ended in one of its typed failures.
+
+    Attributes:
+        kind: The failure's stable name, for example ``port_taken``.
+        data: Its facts, as JSON.
+    """
+
+    kind: str = ""
+    data: dict[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class NotDrained(CheckFailed):
+    """GPU memory was not released within the limit.
+
+    Attributes:
+        report: The drain's last reading, as JSON: each GPU and who still holds what.
+    """
+
+    report: dict[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class ServerDied(CheckFailed):
+    """A server ended before it was ready.
+
+    Attributes:
+        server: Its name.
+        exit_status: Of the process, None where a signal ended it.
+        signal: Its name, for example ``SIGKILL``.
+        cause: The known cause that its log shows, or an empty string.
+        log_tail: The last lines of its log.
+    """
+
+    server: str = ""
+    process_exit_status: int | None = None
+    signal: str | None = None
+    cause: str = ""
+    log_tail: tuple[str, ...] = ()
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class ServerNotReady(CheckFailed):
+    """A server lives but was not ready within the limit."""
+
+    server: str = ""
+    log_tail: tuple[str, ...] = ()
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class CannotTell(EagleError):
+    """A witness was blind: neither yes nor no."""
+
+    exit_status: ClassVar[int] = 3
+
+    host: str = ""

@@ -1,0 +1,13 @@
+"""The operations by name. Each is a generator: it yields events and returns its result."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Generator
+
+from eagleops.remote.execute import execute
+
+Operation = Callable[..., Generator[Dict[str, Any], None, Dict[str, Any]]]
+
+OPERATIONS: Dict[str, Operation] = {
+    "execute": execute,
+}
