@@ -7,6 +7,7 @@ operation costs one round trip; nothing is installed.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import secrets
@@ -222,7 +223,7 @@ class Session:
         except TimedOut as silence:
             self.close()
             raise TimedOut(
-                problem=f"nothing was heard for {silence_s:g} s during {op}: its outcome is unknown",
+                problem=f"{op}: nothing was heard for {silence_s:g} s, the outcome is unknown",
                 where=self.where,
                 way_out="Look before you act: eagleops status.",
                 host=self.where,
@@ -231,7 +232,7 @@ class Session:
         except (_Ended, LinkLost) as lost:
             self.close()
             raise LinkLost(
-                problem=f"the link was lost during {op}: its outcome is unknown",
+                problem=f"{op}: the link was lost, the outcome is unknown",
                 where=self.where,
                 way_out="Look before you act: eagleops status.",
                 host=self.where,
@@ -287,10 +288,8 @@ def _read_past(channel: Channel, buffer: bytearray, marker: bytes, deadline: flo
 
 def _no_interpreter(where: str, python: str, channel: Channel) -> NoInterpreter:
     status: int | None = None
-    try:
+    with contextlib.suppress(EagleError):
         status = channel.wait(1.0)
-    except EagleError:
-        pass
     output = channel.stderr().decode("utf-8", "replace").strip()
     channel.close()
     last = output.rpartition("\n")[2] or "no output"

@@ -1,0 +1,168 @@
+"""What a result looks like, as data: one description, drawn in a terminal and in a notebook.
+
+A view holds no logic and does no I/O. ``rich`` is loaded when a terminal draws it.
+"""
+
+from __future__ import annotations
+
+import html
+from enum import Enum
+from typing import TYPE_CHECKING, Literal
+
+import attrs
+
+if TYPE_CHECKING:
+    from rich.console import Group, RenderableType
+
+
+class Tone(Enum):
+    """What a text says beside its words; the words must say it too."""
+
+    PLAIN = ""
+    GOOD = "green"
+    BAD = "bold red"
+    WARNING = "yellow"
+    DIM = "dim"
+
+
+# On white and on black alike, each of these has a contrast of at least 4.5 to 1 with the
+# background that the notebook theme gives; DIM is told by opacity alone.
+_CSS = {
+    Tone.PLAIN: "",
+    Tone.GOOD: "color:#188038",
+    Tone.BAD: "color:#d93025;font-weight:600",
+    Tone.WARNING: "color:#b06000",
+    Tone.DIM: "opacity:.65",
+}
+
+
+@attrs.frozen
+class Text:
+    """A text and its tone."""
+
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
+Cell = str | Text
+
+
+@attrs.frozen
+class Column:
+    """A column's heading and how its cells align."""
+
+    heading: str
+    align: Literal["left", "right"] = "left"
+    wrap: bool = True
+
+
+@attrs.frozen
+class Table:
+    """Rows under columns.
+
+    Attributes:
+        empty: What stands in place of the rows where there are none.
+    """
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    title: str = ""
+    empty: str = "none"
+
+
+@attrs.frozen
+class View:
+    """A result: tables, and under them one line that says what they mean."""
+
+    tables: tuple[Table, ...] = ()
+    conclusion: Text = Text("")
+    notes: tuple[Text, ...] = ()
+
+    def to_html(self) -> str:
+        """A fragment of HTML with its styles inline, safe for whatever text it holds."""
+        parts = [_table_html(table) for table in self.tables]
+        parts += [f"<p>{_cell_html(note)}</p>" for note in self.notes]
+        if self.conclusion.text:
+            parts.append(f"<p><strong>{_cell_html(self.conclusion)}</strong></p>")
+        return f'<div class="eagleops">{"".join(parts)}</div>'
+
+    def __rich__(self) -> Group:
+        from rich.console import Group
+        from rich.text import Text as RichText
+
+        drawn: list[RenderableType] = [_rich_table(table) for table in self.tables]
+        drawn += [RichText(note.text, style=note.tone.value) for note in self.notes]
+        if self.conclusion.text:
+            drawn.append(RichText(self.conclusion.text, style=self.conclusion.tone.value))
+        return Group(*drawn)
+
+
+def cell_text(cell: Cell) -> str:
+    """The words of a cell."""
+    return cell if isinstance(cell, str) else cell.text
+
+
+def _cell_html(cell: Cell) -> str:
+    text = html.escape(cell_text(cell)).replace("\n", "<br>")
+    css = "" if isinstance(cell, str) else _CSS[cell.tone]
+    return f'<span style="{css}">{text}</span>' if css else text
+
+
+def _table_html(table: Table) -> str:
+    caption = f"<caption>{html.escape(table.title)}</caption>" if table.title else ""
+    if not table.rows:
+        return f"<p>{html.escape(table.title + ': ' if table.title else '')}{table.empty}</p>"
+    styles = [
+        f"text-align:{column.align};vertical-align:top;padding:.2em .8em .2em 0"
+        for column in table.columns
+    ]
+    head = "".join(
+        f'<th scope="col" style="{style}">{html.escape(column.heading)}</th>'
+        for column, style in zip(table.columns, styles, strict=True)
+    )
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<td style="{style}">{_cell_html(cell)}</td>'
+            for cell, style in zip(row, styles, strict=True)
+        )
+        + "</tr>"
+        for row in table.rows
+    )
+    # A wide table scrolls inside its own box: a phone's page stays still.
+    return (
+        f'<div style="overflow-x:auto"><table>{caption}<thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _rich_table(table: Table) -> RenderableType:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table as RichTable
+    from rich.text import Text as RichText
+
+    if not table.rows:
+        lead = f"{table.title}: " if table.title else ""
+        return RichText(f"{lead}{table.empty}", style="dim")
+    drawn = RichTable(
+        title=RichText(table.title, style="bold") if table.title else None,
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        header_style="bold",
+    )
+    for column in table.columns:
+        drawn.add_column(
+            RichText(column.heading),
+            justify=column.align,
+            no_wrap=not column.wrap,
+            overflow="fold" if column.wrap else "ellipsis",
+        )
+    for row in table.rows:
+        drawn.add_row(
+            *(
+                RichText(cell_text(cell), style="" if isinstance(cell, str) else cell.tone.value)
+                for cell in row
+            )
+        )
+    return drawn
