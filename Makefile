@@ -1,0 +1,67 @@
+# Everything here sets up what it needs by itself; `make help` lists it.
+#
+# Give another interpreter with PYTHON=/path/to/python3, more test processes with WORKERS=4.
+
+SHELL := /bin/bash
+VENV  := .venv
+BIN   := $(VENV)/bin
+# Two processes a core: many tests wait for a server, a drain or a link, not for the processor.
+WORKERS ?= 4
+
+.PHONY: help setup demo test lint docs test-real wheel packages clean
+
+help:
+	@echo 'make demo       the main job on the embedded box: no GPU, no root (first run: a minute)'
+	@echo 'make setup      .venv with everything for use and development'
+	@echo 'make test       the whole suite, with the Debian packages it needs where it may install'
+	@echo 'make lint       ruff, mypy, the floors'
+	@echo 'make docs       docs/_build/html'
+	@echo 'make test-real  the main job against a real vLLM (4 GB, some minutes)'
+	@echo 'make wheel      dist/eagleops-*.whl'
+	@echo 'make clean      removes what the above made, except .real/'
+
+# The stamps make the second call quick. Using eagleops needs less than developing it.
+$(VENV)/installed-use: setup.cfg .ci/venv
+	@.ci/venv use
+
+$(VENV)/installed-dev: setup.cfg .ci/venv
+	@.ci/venv dev
+
+setup: $(VENV)/installed-dev
+	@echo 'ready: source .venv/bin/activate, or call .venv/bin/eagleops and .venv/bin/invoke'
+
+demo: $(VENV)/installed-use
+	@$(BIN)/eagleops demo
+
+packages:
+	@.ci/packages tests/parts/debian-packages.txt
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(VENV)/installed-dev
+	$(BIN)/sphinx-build -q -W --keep-going -n -b html docs docs/_build/html
+	@echo 'docs/_build/html/index.html'
+
+wheel: $(VENV)/installed-dev
+	@rm -rf build dist
+	@$(BIN)/python -m build --wheel --outdir dist . > /dev/null
+	@ls dist/eagleops-*.whl
+
+# The suite imports the wheel's files, not the checkout's: what setup.cfg forgot is missing.
+# What measures time runs after the rest, alone.
+test: packages lint docs wheel
+	@rm -rf build/wheel
+	@$(BIN)/python -m pip install -q --no-deps --target build/wheel dist/eagleops-*.whl
+	PYTHONPATH=$(CURDIR)/build/wheel $(BIN)/pytest -n $(WORKERS) --dist loadgroup -m 'not alone and not real_engine'
+	PYTHONPATH=$(CURDIR)/build/wheel $(BIN)/pytest -m 'alone and not real_engine'
+
+test-real: packages $(VENV)/installed-dev
+	$(BIN)/python tests/real/install.py .real
+	$(BIN)/pytest -m real_engine tests/real
+
+clean:
+	rm -rf $(VENV) build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
