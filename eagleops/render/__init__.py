@@ -1,1 +1,1 @@
-"""TODO"""
+"""Floor 5: what a person sees in a terminal."""

@@ -1,1 +1,19 @@
-"""TODO"""
+"""Floor 5: how people type. ``invoke <task>`` and ``eagleops <task>`` are one collection."""
+
+from invoke import Collection
+
+from eagleops.tasks import demo, gpus, inventory, servers
+
+namespace = Collection(
+    inventory.hosts,
+    inventory.doctor,
+    gpus.status,
+    gpus.reset_gpus,
+    servers.launch,
+    servers.verify_env,
+    servers.logs,
+    servers.stop,
+    demo.demo,
+)
+
+__all__ = ["namespace"]

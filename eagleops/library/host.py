@@ -1,0 +1,144 @@
+"""A host or a container, with the verbs of the tool."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from eagleops.library.server import Server
+from eagleops.machine import Machine
+from eagleops.profile import Profile
+from eagleops.transport.base import Argv, Completed, encode
+from eagleops.workflows.doctor import DoctorReport, doctor
+from eagleops.workflows.launch import READY_LIMIT_S, launch
+from eagleops.workflows.progress import Progress, unwatched
+from eagleops.workflows.reset import ResetReport, reset
+from eagleops.workflows.status import StatusReport, status
+from eagleops.workflows.stop import the_server
+
+
+@attrs.define(eq=False)
+class Host:
+    """A host or a container of the inventory; a remote call is a method, never a property."""
+
+    machine: Machine
+
+    @property
+    def name(self) -> str:
+        """As in hosts.yaml."""
+        return self.machine.name
+
+    def status(self) -> StatusReport:
+        """GPUs, who holds them, and the servers with their state.
+
+        Raises:
+            Unreachable: if it cannot be reached.
+        """
+        return status(self.machine)
+
+    def doctor(self, *, port: int | None = None) -> DoctorReport:
+        """Checks the way in and the machine; changes nothing.
+
+        Raises:
+            Unreachable: if it cannot be reached.
+        """
+        return doctor(self.machine, port=port)
+
+    def reset_gpus(
+        self,
+        *,
+        dry_run: bool = False,
+        timeout_s: float = 60.0,
+        grace_s: float = 5.0,
+        progress: Progress = unwatched,
+    ) -> ResetReport:
+        """Kills what is stale and waits for the drain: see :func:`~eagleops.workflows.reset.reset`.
+
+        Raises:
+            Unreachable: if it cannot be reached.
+        """
+        return reset(
+            self.machine, dry_run=dry_run, timeout_s=timeout_s, grace_s=grace_s, progress=progress
+        )
+
+    def launch(
+        self,
+        profile: Profile,
+        *,
+        name: str | None = None,
+        reset_first: bool = True,
+        wait: bool = True,
+        verify: bool = True,
+        timeout_s: float = READY_LIMIT_S,
+        progress: Progress = unwatched,
+    ) -> Server:
+        """Resets, starts ``profile`` and waits until it is ready; ``report`` holds the rest.
+
+        See :func:`eagleops.workflows.launch.launch`.
+
+        Raises:
+            ProfileError, CheckFailed, Unreachable: as there.
+        """
+        report = launch(
+            self.machine,
+            profile,
+            name=name,
+            reset_first=reset_first,
+            wait=wait,
+            verify_after=verify,
+            timeout_s=timeout_s,
+            progress=progress,
+        )
+        return Server(self.machine, report.server.name, report)
+
+    def server(self, name: str | None = None) -> Server:
+        """The launched server of that name; the only one without a name.
+
+        Raises:
+            CheckFailed: if there is none.
+            UsageError: if there are several and none was named.
+            Unreachable: if the host cannot be reached.
+        """
+        return Server(self.machine, the_server(self.machine, name))
+
+    def run(
+        self,
+        argv: Argv,
+        *,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        timeout_s: float | None = None,
+    ) -> Completed:
+        """Runs one command over there; no shell reads it, and its bytes arrive as they are.
+
+        Args:
+            argv: The command.
+            env: Its whole environment; None for the session's own.
+            stdin: What it reads.
+            timeout_s: Its limit in seconds; SIGKILL ends it then.
+
+        Raises:
+            OperationFailed: ``not_found``, ``not_executable``, ``time_limit``.
+            Unreachable: if the host cannot be reached, or was lost.
+        """
+        encoded = encode(argv)
+        result = self.machine.call(
+            "execute",
+            argv=_as_json(encoded),
+            env=None if env is None else dict(env),
+            stdin=base64.b64encode(stdin).decode("ascii"),
+            time_limit_s=timeout_s,
+        )
+        return Completed(
+            argv=encoded,
+            exit_status=result["exit_status"],
+            stdout=base64.b64decode(result["stdout"]),
+            stderr=base64.b64decode(result["stderr"]),
+            elapsed_s=result["elapsed_s"],
+        )
+
+
+def _as_json(argv: Sequence[bytes]) -> list[str]:
+    return [argument.decode("utf-8", "surrogateescape") for argument in argv]

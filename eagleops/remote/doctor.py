@@ -1,0 +1,99 @@
+"""Operation ``doctor``: what a machine says of itself that a launch depends on. Changes nothing."""
+
+from __future__ import annotations
+
+import glob
+import os
+import platform
+import pwd
+import resource
+import time
+from typing import Any, Dict, Generator, List, Optional
+
+from eagleops.remote.context import Context
+
+# Where NCCL looks for settings beside the environment: param.cc of NCCL 2.30.
+NCCL_CONF = ("/etc/nccl.conf", "~/.nccl.conf")
+KERNEL_MODULE = "/proc/driver/nvidia/version"
+YAMA = "/proc/sys/kernel/yama/ptrace_scope"
+CAP_SYS_PTRACE = 19
+
+
+def doctor(context: Context, state_dir: str) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+    """Reads what :mod:`eagleops.workflows.doctor` judges.
+
+    Args:
+        context: The operation's surroundings.
+        state_dir: The folder that server states would stand in; it need not exist.
+    """
+    prefix = context.options["device_prefix"]
+    yield {"event": "reading"}
+    return {
+        "time_s": time.time(),
+        "python": platform.python_version(),
+        "kernel": platform.release(),
+        "user": _user(),
+        "uid": os.getuid(),
+        "yama": _number(YAMA),
+        "ptrace_capable": bool(_effective_capabilities() >> CAP_SYS_PTRACE & 1),
+        "disk": _disk(state_dir),
+        "shm": _disk("/dev/shm"),
+        "nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        "memlock": resource.getrlimit(resource.RLIMIT_MEMLOCK)[0],
+        "device_files": sorted(glob.glob(glob.escape(prefix) + "*")),
+        "kernel_module": _text(KERNEL_MODULE),
+        "nccl_conf": [_conf(path) for path in NCCL_CONF],
+    }
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+def _text(path: str) -> Optional[str]:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(64 * 1024)
+    except OSError:
+        return None
+
+
+def _number(path: str) -> Optional[int]:
+    text = _text(path)
+    return int(text) if text and text.strip().isdigit() else None
+
+
+def _effective_capabilities() -> int:
+    for line in (_text("/proc/self/status") or "").splitlines():
+        if line.startswith("CapEff:"):
+            return int(line.split()[1], 16)
+    return 0
+
+
+def _disk(path: str) -> Dict[str, Any]:
+    """Free and total MiB of the file system that holds ``path`` or its nearest parent."""
+    existing = os.path.abspath(path)
+    while not os.path.exists(existing) and existing != "/":
+        existing = os.path.dirname(existing)
+    try:
+        facts = os.statvfs(existing)
+    except OSError as error:
+        return {"path": existing, "free_mib": None, "total_mib": None, "problem": error.strerror}
+    unit = facts.f_frsize / 1024 / 1024
+    return {
+        "path": existing,
+        "free_mib": int(facts.f_bavail * unit),
+        "total_mib": int(facts.f_blocks * unit),
+        "writable": os.access(existing, os.W_OK),
+    }
+
+
+def _conf(path: str) -> Dict[str, Any]:
+    lines: Optional[List[str]] = None
+    text = _text(os.path.expanduser(path))
+    if text is not None:
+        lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return {"path": path, "lines": lines}

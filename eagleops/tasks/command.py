@@ -1,0 +1,185 @@
+"""What every command has in common: flags, output, errors, exit status.
+
+A command is a function of a :class:`Call` and its own flags that returns a result; the
+decorator gives it ``--json``, ``--inventory`` and ``--debug``, draws the result, and maps
+errors to exit statuses:
+
+====  ==========================================================================
+0     done, and all holds
+1     a check failed
+2     usage, inventory or profile error, before anything was touched
+3     cannot tell: a witness was blind
+4     a machine could not be reached
+130   interrupted
+====  ==========================================================================
+
+Heavy modules load inside functions: ``invoke --list`` is quick.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from invoke import Context, Task, task
+from invoke.exceptions import Exit
+
+if TYPE_CHECKING:
+    from eagleops.library import Host, Library
+    from eagleops.render.console import Result
+    from eagleops.workflows.progress import Progress
+
+INTERRUPTED = 130
+
+COMMON_HELP = {
+    "json": "print one JSON document on stdout",
+    "inventory": "another hosts.yaml ($EAGLEOPS_INVENTORY, else ./hosts.yaml)",
+    "debug": "log each step, and show tracebacks",
+}
+HOST_HELP = {"host": "a host or container of hosts.yaml (its default host without)"}
+NAME_HELP = {"name": "the server's name (the only one there without)"}
+
+
+@attrs.define(eq=False)
+class Call:
+    """One invocation of a command.
+
+    Attributes:
+        json: Whether the result is a JSON document; then nothing else is on stdout.
+    """
+
+    command: str
+    json: bool
+    inventory: str | None
+    _library: Library | None = attrs.field(default=None, init=False)
+
+    def library(self) -> Library:
+        """The inventory that the flags name, with its machines."""
+        from eagleops.library import load
+
+        if self._library is None:
+            self._library = load(self.inventory)
+        return self._library
+
+    def host(self, name: str | None) -> Host:
+        """The host or container of that name; the default one without."""
+        return self.library().host(name)
+
+    def progress(self) -> AbstractContextManager[Progress]:
+        """A progress display on stderr; with ``--json`` one that draws nothing."""
+        if self.json:
+            from eagleops.workflows.progress import unwatched
+
+            return nullcontext(unwatched)
+        from eagleops.render.console import stderr
+        from eagleops.render.progress import Display
+
+        return Display(stderr())
+
+    def close(self) -> None:
+        """Lets go of what was opened."""
+        if self._library is not None:
+            self._library.close()
+
+
+Command = Callable[..., "Result | None"]
+
+
+def command(help: Mapping[str, str] | None = None) -> Callable[[Command], Task]:  # noqa: A002
+    """Makes an Invoke task of a command.
+
+    Args:
+        help: A text for each of its own flags, as Invoke takes them.
+    """
+
+    def decorate(body: Command) -> Task:
+        name = body.__name__.replace("_", "-")
+
+        def run(
+            _context: Context,
+            *,
+            json: bool = False,
+            inventory: str | None = None,
+            debug: bool = False,
+            **flags: Any,
+        ) -> None:
+            _run(Call(name, json, inventory), body, flags, debug=debug)
+
+        run.__doc__ = body.__doc__
+        run.__name__ = body.__name__
+        run.__module__ = body.__module__
+        run.__signature__ = _signature(body, run)  # type: ignore[attr-defined]
+        made: Task = task(auto_shortflags=False, help={**COMMON_HELP, **(help or {})})(run)
+        return made
+
+    return decorate
+
+
+def _signature(body: Command, run: Callable[..., None]) -> inspect.Signature:
+    """The flags that Invoke reads: the command's own, then the common ones."""
+    own = list(inspect.signature(body).parameters.values())[1:]
+    context, *common = inspect.signature(run).parameters.values()
+    named = [p for p in common if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    plain = [p.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) for p in [*own, *named]]
+    return inspect.Signature([context.replace(name="context"), *plain])
+
+
+def _run(call: Call, body: Command, flags: Mapping[str, Any], *, debug: bool) -> None:
+    from eagleops import log
+    from eagleops.errors import EagleError
+
+    log.configure(debug=debug)
+    try:
+        result = body(call, **flags)
+        _finish(call, result)
+    except EagleError as error:
+        if debug:
+            raise
+        _complain(call, error)
+        raise Exit(code=error.exit_status) from None
+    except KeyboardInterrupt:
+        raise Exit("interrupted", code=INTERRUPTED) from None
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`): there is nobody to tell.
+        sys.stderr.close()
+        raise Exit(code=0) from None
+    except Exit:
+        raise
+    except Exception as error:
+        if debug:
+            raise
+        told = EagleError(
+            problem=f"internal error: {type(error).__name__}: {error}",
+            way_out="This is a bug of eagleops; --debug shows the traceback to report.",
+        )
+        _complain(call, told)
+        raise Exit(code=1) from None
+    finally:
+        call.close()
+
+
+def _finish(call: Call, result: Result | None) -> None:
+    if result is None:
+        return
+    from eagleops.render import console
+
+    if call.json:
+        print(console.document(call.command, result.to_dict()), flush=True)  # noqa: T201
+    else:
+        console.show(result)
+    status = getattr(result, "exit_status", 0 if result.ok else 1)
+    if status:
+        raise Exit(code=status)
+
+
+def _complain(call: Call, error: Any) -> None:
+    from eagleops.render import console
+
+    if call.json:
+        print(console.error_document(call.command, error), flush=True)  # noqa: T201
+    else:
+        console.show_error(error)

@@ -1,0 +1,29 @@
+"""Commands on the inventory and on the way in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eagleops.tasks.command import HOST_HELP, Call, command
+
+if TYPE_CHECKING:
+    from eagleops.workflows.doctor import DoctorReport
+    from eagleops.workflows.listing import Listing
+
+
+@command()
+def hosts(call: Call) -> Listing:
+    """List hosts, containers, groups and profiles of hosts.yaml."""
+    from eagleops.workflows.listing import listing
+
+    return listing(call.library().inventory)
+
+
+@command(
+    help={**HOST_HELP, "port": "a port that should be free (the default profile's without)"},
+)
+def doctor(call: Call, host: str | None = None, port: int = 0) -> DoctorReport:
+    """Check the way in and the machine: SSH, python3, driver, container, port, disk, rights."""
+    library = call.library()
+    wanted = port or library.profile().port
+    return library.host(host).doctor(port=wanted)

@@ -1,0 +1,45 @@
+"""``eagleops <task>``: the console program of an installed package."""
+
+from __future__ import annotations
+
+import sys
+
+from invoke import Program
+from invoke.exceptions import ParseError
+
+from eagleops._version import __version__
+
+USAGE = 2
+
+
+class EagleProgram(Program):
+    """Invoke's program, with this package's exit status for a usage error.
+
+    Invoke ends with 1 for it, which here means that a check failed.
+    """
+
+    def parse_core(self, argv: list[str] | None) -> None:
+        """Reads the core flags."""
+        try:
+            super().parse_core(argv)
+        except ParseError as error:
+            _usage(error)
+
+    def parse_tasks(self) -> None:
+        """Reads the tasks and their flags."""
+        try:
+            super().parse_tasks()
+        except ParseError as error:
+            _usage(error)
+
+
+def _usage(error: ParseError) -> None:
+    sys.stderr.write(f"error: {error}\nSee: eagleops --list, eagleops --help TASK\n")
+    sys.exit(USAGE)
+
+
+def main() -> None:
+    """Runs the program on ``sys.argv``."""
+    from eagleops.tasks import namespace
+
+    EagleProgram(name="eagleops", namespace=namespace, version=__version__).run()

@@ -1,0 +1,107 @@
+"""Commands on servers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eagleops.tasks.command import HOST_HELP, NAME_HELP, Call, command
+
+if TYPE_CHECKING:
+    from eagleops.environment import EnvReport
+    from eagleops.workflows.launch import LaunchReport
+    from eagleops.workflows.stop import StopReport
+
+
+@command(
+    help={
+        **HOST_HELP,
+        "profile": "a profile of hosts.yaml (its default profile without)",
+        "name": "the server's name (the profile's without)",
+        "reset": "--no-reset: refuse to start where a GPU is in use, instead of resetting",
+        "wait": "--no-wait: do not wait until it is ready",
+        "verify": "--no-verify: do not prove the workers' environment",
+        "nccl-log": "--no-nccl-log: keep NCCL's own log out",
+        "timeout": "seconds to wait until it is ready",
+        "drain-timeout": "seconds to wait for GPU memory to drain before",
+    }
+)
+def launch(
+    call: Call,
+    profile: str | None = None,
+    host: str | None = None,
+    name: str | None = None,
+    reset: bool = True,
+    wait: bool = True,
+    verify: bool = True,
+    nccl_log: bool = True,
+    timeout: float = 3600.0,
+    drain_timeout: float = 60.0,
+) -> LaunchReport:
+    """Reset, start a profile, wait until it is ready, verify its environment."""
+    from eagleops.workflows.launch import launch as launch_on
+
+    library = call.library()
+    chosen = library.profile(profile)
+    with call.progress() as progress:
+        return launch_on(
+            library.host(host).machine,
+            chosen,
+            name=name,
+            reset_first=reset,
+            wait=wait,
+            verify_after=verify,
+            nccl_log=nccl_log,
+            timeout_s=timeout,
+            drain_timeout_s=drain_timeout,
+            progress=progress,
+        )
+
+
+@command(help={**HOST_HELP, **NAME_HELP})
+def verify_env(call: Call, name: str | None = None, host: str | None = None) -> EnvReport:
+    """Three witnesses for each worker and variable: what it really runs with."""
+    with call.progress() as progress:
+        return call.host(host).server(name).verify_env(progress=progress)
+
+
+@command(
+    help={
+        **HOST_HELP,
+        **NAME_HELP,
+        "follow": "go on as the log grows, until the server has ended",
+        "lines": "how many of the last lines",
+    }
+)
+def logs(
+    call: Call,
+    name: str | None = None,
+    host: str | None = None,
+    follow: bool = False,
+    lines: int = 100,
+) -> None:
+    """The server's log."""
+    import sys
+
+    server = call.host(host).server(name)
+    read = server.logs(lines=lines, follow=follow)
+    if call.json:
+        from eagleops.render.console import document
+
+        body = {"ok": True, "host": server.machine.name, "name": server.name, "lines": list(read)}
+        sys.stdout.write(document(call.command, body) + "\n")
+        return
+    for line in read:
+        # A log's stray bytes must not stop its reader.
+        sys.stdout.write(line.encode("utf-8", "replace").decode("utf-8") + "\n")
+        sys.stdout.flush()
+
+
+@command(
+    help={**HOST_HELP, **NAME_HELP, "grace": "seconds between SIGTERM and SIGKILL"},
+)
+def stop(
+    call: Call, name: str | None = None, host: str | None = None, grace: float = 10.0
+) -> StopReport:
+    """SIGTERM, a grace period, SIGKILL for the whole tree; wait for the drain."""
+    with call.progress() as progress:
+        return call.host(host).server(name).stop(grace_s=grace, progress=progress)

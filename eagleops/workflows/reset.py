@@ -1,0 +1,239 @@
+"""Reset: kill what is stale, wait until GPU memory has drained, prove it.
+
+Look, kill, look again, drain. A container whose own view shows no process while memory is
+held has its host asked, which sees every process; there, too, only this container's
+processes are killed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from eagleops.gpu import Gpu
+from eagleops.machine import Machine
+from eagleops.process import Judgement, Process
+from eagleops.snapshot import (
+    ResetPlan,
+    Snapshot,
+    container_processes,
+    held_without_holder,
+    idle_levels,
+    plan_reset,
+)
+from eagleops.view import Column, Table, Text, Tone, View
+from eagleops.workflows.progress import Progress, Step, events_of, unwatched
+
+# A process may fork between the look and the kill; one that still does after so many
+# rounds is respawned by something that a reset must not fight.
+ROUNDS = 3
+
+
+@attrs.frozen
+class ResetReport:
+    """What a reset did, or with ``dry_run`` would do.
+
+    Attributes:
+        killed: The processes that were ended; with ``dry_run`` those that would be.
+        spared: The processes that hold a GPU and are not ours to end, each with its reason.
+        left: What could not be ended, as the kill reported it: pid, state, reason.
+        drained: Whether every GPU settled at its idle level; None with ``dry_run``.
+        drain_s: Seconds from the drain's begin to the first settled reading.
+        gpus: The last reading.
+        holders: Who held GPU memory when the drain gave up.
+    """
+
+    host: str
+    dry_run: bool
+    killed: tuple[Judgement, ...]
+    spared: tuple[Judgement, ...]
+    left: tuple[dict[str, Any], ...]
+    drained: bool | None
+    drain_s: float | None
+    gpus: tuple[Gpu, ...]
+    holders: tuple[Process, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether all that was asked for holds."""
+        return self.dry_run or (bool(self.drained) and not self.left)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as the ``reset-gpus --json`` document's body."""
+        return {
+            "ok": self.ok,
+            "host": self.host,
+            "would_kill" if self.dry_run else "killed": [j.to_dict() for j in self.killed],
+            "spared": [judgement.to_dict() for judgement in self.spared],
+            "left": list(self.left),
+            "drained": self.drained,
+            "drain_s": self.drain_s,
+            "gpus": [gpu.to_dict() for gpu in self.gpus],
+            "notes": list(self.notes),
+        }
+
+    def view(self) -> View:
+        """The report as a table of processes and a line on the drain."""
+        rows = [_judgement_row(self._verb, judgement) for judgement in self.killed]
+        rows += [_judgement_row("spared", judgement) for judgement in self.spared]
+        columns = ("", "PID", "user", "container", "process", "GPUs", "why")
+        table = Table(
+            tuple(Column(c, "right" if c == "PID" else "left") for c in columns),
+            tuple(rows),
+            empty=f"{self.host}: no process holds a GPU",
+        )
+        return View((table,), self._conclusion(), tuple(map(Text, self.notes)))
+
+    def _repr_html_(self) -> str:
+        return self.view().to_html()
+
+    @property
+    def _verb(self) -> str:
+        return "would kill" if self.dry_run else "killed"
+
+    def _conclusion(self) -> Text:
+        if self.dry_run:
+            return Text(f"{self.host}: {len(self.killed)} to kill; nothing was touched (dry run)")
+        if self.left:
+            stuck = ", ".join(f"PID {one['pid']} ({one['reason']})" for one in self.left)
+            return Text(f"{self.host}: could not be killed: {stuck}", Tone.BAD)
+        if not self.drained:
+            held = ", ".join(f"GPU {g.index}: {g.used_mib} MiB" for g in self.gpus if g.used_mib)
+            return Text(f"{self.host}: not drained: {held or 'no reading'}", Tone.BAD)
+        count = f"{len(self.killed)} killed" if self.killed else "nothing to kill"
+        settled = f"{len(self.gpus)} GPUs idle after {self.drain_s or 0:.2f} s"
+        return Text(f"{self.host}: {count}, {settled}", Tone.GOOD)
+
+
+def _judgement_row(verb: str, judgement: Judgement) -> tuple[str | Text, ...]:
+    process = judgement.process
+    tone = Tone.DIM if verb == "spared" else Tone.WARNING
+    return (
+        Text(verb, tone),
+        str(process.pid),
+        process.user or "",
+        process.container or "",
+        process.title or process.comm,
+        ",".join(map(str, process.gpu_devices)),
+        judgement.reason,
+    )
+
+
+def reset(
+    machine: Machine,
+    *,
+    dry_run: bool = False,
+    timeout_s: float = 60.0,
+    grace_s: float = 5.0,
+    progress: Progress = unwatched,
+) -> ResetReport:
+    """Kills what is stale on ``machine`` and waits until its GPU memory has drained.
+
+    Args:
+        machine: A host, or a container: then only what runs inside it may be killed.
+        dry_run: Look and decide, touch nothing.
+        timeout_s: Limit of the drain in seconds.
+        grace_s: Seconds between SIGTERM and SIGKILL.
+        progress: Told of each step.
+
+    Raises:
+        Unreachable: if the machine, or for a blind container its host, cannot be asked.
+    """
+    snapshot = _look(machine, progress)
+    plan, asked = _plan(machine, snapshot, progress)
+    if dry_run:
+        return _report(machine, snapshot, plan, dry_run=True, notes=_notes(asked))
+    killed: list[Judgement] = []
+    left: list[dict[str, Any]] = []
+    for _ in range(ROUNDS):
+        if not plan.kill:
+            break
+        left = _kill(asked or machine, plan, grace_s, progress)
+        gone = {judgement.process.pid for judgement in plan.kill} - {one["pid"] for one in left}
+        killed += [judgement for judgement in plan.kill if judgement.process.pid in gone]
+        if left:
+            break
+        snapshot = _look(machine, progress)
+        plan, asked = _plan(machine, snapshot, progress)
+    drain = machine.call(
+        "drain",
+        idle_mib=idle_levels(snapshot, machine.entry.idle_mib, plan.spare),
+        timeout_s=timeout_s,
+        on_event=events_of("drain", progress),
+    )
+    return _report(
+        machine,
+        snapshot,
+        attrs.evolve(plan, kill=tuple(killed)),
+        left=tuple(left),
+        drain=drain,
+        notes=_notes(asked),
+    )
+
+
+def _look(machine: Machine, progress: Progress) -> Snapshot:
+    progress(Step("look"))
+    return Snapshot.from_dict(machine.call("snapshot"))
+
+
+def _plan(
+    machine: Machine, snapshot: Snapshot, progress: Progress
+) -> tuple[ResetPlan, Machine | None]:
+    """The plan, and the host that was asked where the container's own view was blind."""
+    plan = plan_reset(snapshot)
+    blind = held_without_holder(snapshot, machine.entry.idle_mib)
+    if not blind or machine.outer is None or machine.container is None:
+        return plan, None
+    host_view = _look(machine.outer, progress)
+    return plan_reset(container_processes(host_view, machine.container)), machine.outer
+
+
+def _kill(
+    machine: Machine, plan: ResetPlan, grace_s: float, progress: Progress
+) -> list[dict[str, Any]]:
+    targets = [
+        {"pid": judgement.process.pid, "start_ticks": judgement.process.start_ticks}
+        for judgement in plan.kill
+    ]
+    result = machine.call(
+        "kill", targets=targets, grace_s=grace_s, on_event=events_of("kill", progress)
+    )
+    left: list[dict[str, Any]] = result["left"]
+    return left
+
+
+def _notes(asked: Machine | None) -> tuple[str, ...]:
+    if asked is None:
+        return ()
+    note = (
+        "The container's own view shows no process on GPUs whose memory is held, "
+        f"so {asked.name} was asked: PIDs are the host's."
+    )
+    return (note,)
+
+
+def _report(
+    machine: Machine,
+    snapshot: Snapshot,
+    plan: ResetPlan,
+    *,
+    dry_run: bool = False,
+    left: tuple[dict[str, Any], ...] = (),
+    drain: dict[str, Any] | None = None,
+    notes: tuple[str, ...] = (),
+) -> ResetReport:
+    drain = drain or {}
+    return ResetReport(
+        host=machine.name,
+        dry_run=dry_run,
+        killed=plan.kill,
+        spared=plan.spare,
+        left=left,
+        drained=drain.get("drained"),
+        drain_s=drain.get("drain_s"),
+        gpus=tuple(map(Gpu.from_dict, drain["gpus"])) if drain else snapshot.gpus,
+        holders=tuple(map(Process.from_dict, drain.get("holders", ()))),
+        notes=notes,
+    )
