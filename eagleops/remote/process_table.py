@@ -1,0 +1,108 @@
+"""The processes of this machine as ``/proc/PID/stat`` tells them, and their descent."""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, Iterable, List, NamedTuple, Optional, Set
+
+DEAD = frozenset("ZXx")
+
+
+class Stat(NamedTuple):
+    """One process.
+
+    Attributes:
+        start_ticks: When it started, in clock ticks since boot; with the pid and the boot it
+            names a process for good, for a pid alone is used again.
+        threads: Those of it that still live.
+    """
+
+    pid: int
+    ppid: int
+    pgid: int
+    sid: int
+    state: str
+    start_ticks: int
+    threads: int
+    comm: str
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs, or a thread of it does: such a zombie still holds its memory."""
+        return self.state not in DEAD or self.threads > 1
+
+
+def parse_stat(content: bytes) -> Stat:
+    """``/proc/PID/stat``. The name in it may hold blanks and parentheses."""
+    start, end = content.index(b"("), content.rindex(b")")
+    fields = content[end + 1 :].split()
+    return Stat(
+        pid=int(content[:start]),
+        ppid=int(fields[1]),
+        pgid=int(fields[2]),
+        sid=int(fields[3]),
+        state=fields[0].decode("ascii"),
+        start_ticks=int(fields[19]),
+        threads=int(fields[17]),
+        comm=content[start + 1 : end].decode("utf-8", "replace"),
+    )
+
+
+def stat(pid: int) -> Optional[Stat]:
+    """The process ``pid``; None where there is none."""
+    try:
+        with open("/proc/{}/stat".format(pid), "rb") as file:
+            return parse_stat(file.read())
+    except (OSError, ValueError):
+        return None
+
+
+def table() -> Dict[int, Stat]:
+    """Every process that can be seen from here."""
+    found = (stat(int(name)) for name in os.listdir("/proc") if name.isdigit())
+    return {entry.pid: entry for entry in found if entry is not None}
+
+
+def descendants(processes: Dict[int, Stat], roots: Iterable[int]) -> Set[int]:
+    """The pids below ``roots``, without the roots themselves."""
+    children: Dict[int, List[int]] = {}
+    for entry in processes.values():
+        children.setdefault(entry.ppid, []).append(entry.pid)
+    found: Set[int] = set()
+    pending = list(roots)
+    while pending:
+        below = [pid for pid in children.get(pending.pop(), []) if pid not in found]
+        found.update(below)
+        pending.extend(below)
+    return found
+
+
+def title(pid: int) -> str:
+    """The command line as people read it; the short name in brackets where there is none."""
+    try:
+        with open("/proc/{}/cmdline".format(pid), "rb") as file:
+            words = file.read().rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")
+    except OSError:
+        words = ""
+    if words.strip():
+        return words.strip()
+    entry = stat(pid)
+    return "" if entry is None else "[{}]".format(entry.comm)
+
+
+def user(uid: int) -> str:
+    """The name of ``uid``; the number where it has none."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def owner(pid: int) -> str:
+    """The user that ``pid`` runs as; empty where it is gone."""
+    try:
+        return user(os.stat("/proc/{}".format(pid)).st_uid)
+    except OSError:
+        return ""
