@@ -1,0 +1,64 @@
+"""A profile as it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from eagleops.profile.values import (
+    ArgValue,
+    arg_values,
+    env_values,
+    frozen_mapping,
+    gpu_indices,
+    port_number,
+    shown,
+    strings,
+)
+
+# The fields that are put together name by name, and those that are replaced whole.
+MERGED = ("args", "env", "sim")
+REPLACED = ("engine", "model", "port", "python", "inherit", "command", "cwd", "gpus")
+
+
+@attrs.frozen(kw_only=True)
+class ProfileEntry:
+    """What a profile says itself, nothing of its parents; None where it is silent.
+
+    Attributes:
+        name: As in hosts.yaml.
+        origin: File and line, for example ``hosts.yaml:31``; empty where none is known.
+        abstract: Only to be extended, never launched.
+        extends: Its parents. Of two that say something different, the later one wins.
+        args: Flags without their dashes; None removes an inherited one.
+        env: Variables; None removes an inherited one, and keeps eagleops from adding it.
+        removed: The names of fields that were given as null.
+
+    Raises:
+        ProfileError: for a value that no server can be launched with; its ``where`` is the key.
+    """
+
+    name: str
+    origin: str = ""
+    abstract: bool = False
+    extends: tuple[str, ...] = attrs.field(default=(), converter=strings)
+    engine: str | None = None
+    model: str | None = None
+    port: int | None = attrs.field(default=None, converter=port_number)
+    python: str | None = None
+    args: Mapping[str, ArgValue | None] = attrs.field(
+        factory=dict, converter=arg_values, repr=shown
+    )
+    env: Mapping[str, str | None] = attrs.field(factory=dict, converter=env_values, repr=shown)
+    inherit: tuple[str, ...] | None = attrs.field(
+        default=None, converter=attrs.converters.optional(strings)
+    )
+    command: tuple[str, ...] | None = attrs.field(
+        default=None, converter=attrs.converters.optional(strings)
+    )
+    cwd: str | None = None
+    gpus: tuple[int, ...] | None = attrs.field(default=None, converter=gpu_indices)
+    sim: Mapping[str, Any] = attrs.field(factory=dict, converter=frozen_mapping)
+    removed: frozenset[str] = frozenset()
