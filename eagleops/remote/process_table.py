@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 from typing import Dict, Iterable, List, NamedTuple, Optional, Set
 
+from eagleops.remote import redact
+
 DEAD = frozenset("ZXx")
+# Of the fields after the name; proc(5) counts from 1 and from the line's begin.
+START_FIELD = 19
 
 
 class Stat(NamedTuple):
@@ -33,16 +37,22 @@ class Stat(NamedTuple):
 
 
 def parse_stat(content: bytes) -> Stat:
-    """``/proc/PID/stat``. The name in it may hold blanks and parentheses."""
+    """``/proc/PID/stat``. The name in it may hold blanks and parentheses.
+
+    Raises:
+        ValueError: if ``content`` is no such line, as when the process went while it was read.
+    """
     start, end = content.index(b"("), content.rindex(b")")
     fields = content[end + 1 :].split()
+    if len(fields) < START_FIELD + 1:
+        raise ValueError("{} fields after the name".format(len(fields)))
     return Stat(
         pid=int(content[:start]),
         ppid=int(fields[1]),
         pgid=int(fields[2]),
         sid=int(fields[3]),
         state=fields[0].decode("ascii"),
-        start_ticks=int(fields[19]),
+        start_ticks=int(fields[START_FIELD]),
         threads=int(fields[17]),
         comm=content[start + 1 : end].decode("utf-8", "replace"),
     )
@@ -78,16 +88,25 @@ def descendants(processes: Dict[int, Stat], roots: Iterable[int]) -> Set[int]:
 
 
 def title(pid: int) -> str:
-    """The command line as people read it; the short name in brackets where there is none."""
+    """The command line as people read it, secrets left out; ``[name]`` where there is none.
+
+    Control characters, which a terminal would obey, stand as blanks.
+    """
     try:
         with open("/proc/{}/cmdline".format(pid), "rb") as file:
-            words = file.read().rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")
+            arguments = file.read().rstrip(b"\0").decode("utf-8", "replace").split("\0")
     except OSError:
-        words = ""
-    if words.strip():
-        return words.strip()
+        arguments = []
+    words = printable(" ".join(redact.argv(arguments)))
+    if words:
+        return words
     entry = stat(pid)
-    return "" if entry is None else "[{}]".format(entry.comm)
+    return "" if entry is None else "[{}]".format(printable(entry.comm))
+
+
+def printable(text: str) -> str:
+    """``text`` with a blank for each character that a terminal would obey, stripped."""
+    return "".join(sign if sign.isprintable() else " " for sign in text).strip()
 
 
 def user(uid: int) -> str:
