@@ -62,6 +62,7 @@ test: packages lint docs wheel
 test-real: packages $(VENV)/installed-dev
 	$(BIN)/python tests/real/install.py .real
 	$(BIN)/pytest -m real_engine tests/real
+	$(BIN)/python tests/real/page.py .real/sessions docs/reference/real-engine.md
 
 clean:
 	rm -rf $(VENV) build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info

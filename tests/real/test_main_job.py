@@ -1,0 +1,83 @@
+"""The main job on a real vLLM with two workers: over SSH, and inside a container."""
+
+from __future__ import annotations
+
+import pytest
+from parts.poll import until
+
+pytestmark = [pytest.mark.real_engine, pytest.mark.xdist_group("real_engine")]
+
+WORKERS = ("VLLM::EngineCore", "VLLM::Worker_TP0", "VLLM::Worker_TP1")
+OURS = ("NCCL_ALGO", "NCCL_PROTO", "VLLM_CPU_OMP_THREADS_BIND")
+
+
+def verdicts(document, name: str) -> dict[str, str]:
+    """What verify-env says of one variable, by process title."""
+    return {
+        process["title"]: process["variables"][name]["verdict"]
+        for process in document["processes"]
+        if process["title"] in WORKERS
+    }
+
+
+def the_main_job(desk, model, profile: str, initial: str) -> None:
+    """doctor, reset, launch, one completion, verify-env, status, stop.
+
+    Args:
+        desk: Where it is typed.
+        model: Which model the server is asked for.
+        profile: The profile to launch.
+        initial: What the first witness is expected to be in each worker.
+    """
+    checks = {check["id"]: check["state"] for check in desk.asks("doctor", status=1)["checks"]}
+    # There is no GPU here, and doctor says so; the rest holds.
+    assert {name for name, state in checks.items() if state == "fail"} == {"gpus"}
+    desk.shows("doctor", status=1)
+    desk.shows("reset-gpus")
+    desk.shows("launch", "--profile", profile)
+
+    status, answer = desk.completes(model)
+    assert (status, answer["usage"]["completion_tokens"]) == (200, 8)
+
+    environment = desk.asks("verify-env")
+    for name in OURS:
+        assert verdicts(environment, name) == dict.fromkeys(WORKERS, "ok")
+    witnesses = {p["title"]: p["initial"] for p in environment["processes"]}
+    assert {title: witnesses[title] for title in WORKERS} == dict.fromkeys(WORKERS, initial)
+    desk.shows("verify-env")
+
+    (server,) = desk.asks("status")["servers"]
+    assert (server["profile"], server["state"], server["port"]) == (profile, "ready", desk.port)
+    desk.shows("status")
+    desk.shows("stop")
+    assert [s["state"] for s in desk.asks("status")["servers"]] in ([], ["exited"])
+
+
+def test_the_main_job_over_ssh(over_ssh, real_engine) -> None:
+    """Over SSH, and as vLLM is by default: its workers' titles overwrite the first witness.
+
+    The user's variables are proven in the engine core and in each worker all the same.
+    """
+    the_main_job(over_ssh, real_engine.model, "tiny-titled", "overwritten")
+
+
+def test_the_main_job_in_a_container(in_the_container, real_engine) -> None:
+    """Over SSH and pct, and as eagleops launches: the first witness stays whole."""
+    the_main_job(in_the_container, real_engine.model, "tiny", "whole")
+
+
+def test_a_server_that_is_ready_and_cannot_serve(over_ssh, real_engine) -> None:
+    """Ready is not serving: this model's first completion ends the engine, and status tells."""
+    over_ssh.shows("launch", "--profile", "cannot-serve")
+
+    status, _ = over_ssh.completes(real_engine.model_cannot_serve)
+    assert status == 500
+
+    def ended():
+        (server,) = over_ssh.asks("status")["servers"]
+        return server["state"] == "exited"
+
+    until(ended, limit_s=60, interval_s=1)
+    over_ssh.shows("status")
+    log = "\n".join(over_ssh.asks("logs", "--name", "cannot-serve", "--lines", "400")["lines"])
+    assert "head_dim=16" in log
