@@ -22,9 +22,11 @@ minutes more.
 SECTIONS = {
     "test_the_main_job_over_ssh": (
         "Over SSH, with titles",
-        "The profile removes `SPT_NOENV`, so that vLLM's workers overwrite their own\n"
-        "`/proc/PID/environ` as they do by default. The first witness is blind then. The others\n"
-        "are not.",
+        (
+            "The profile removes `SPT_NOENV`, so that vLLM's workers overwrite their own\n"
+            "`/proc/PID/environ` as they do by default. The first witness is blind\n"
+            "then. The others are not."
+        ),
     ),
     "test_the_main_job_in_a_container": (
         "In a container, as eagleops launches",
@@ -32,8 +34,10 @@ SECTIONS = {
     ),
     "test_a_server_that_is_ready_and_cannot_serve": (
         "Ready, and cannot serve",
-        "The model has a head size that this build's attention does not take. vLLM gets ready\n"
-        "all the same and dies at the first completion.",
+        (
+            "The model has a head size that this build's attention does not take. vLLM gets ready\n"
+            "all the same and dies at the first completion."
+        ),
     ),
 }
 
