@@ -5,7 +5,8 @@
     EagleError
     ├── UsageError              2  before anything was touched
     │   ├── InventoryError         hosts.yaml: file, line, key
-    │   └── ProfileError           a profile, or a value in it
+    │   ├── ProfileError           a profile, or a value in it
+    │   └── NoSuchRun              the ledger knows no run of that number
     ├── Unreachable             4  a machine could not be reached, or was lost
     │   ├── ConnectFailed          no connection was made
     │   ├── HostKeyRefused         the host key is unknown or has changed
@@ -17,6 +18,8 @@
     │   ├── NotDrained             GPU memory was not released in time
     │   ├── ServerDied             a server ended before it was ready
     │   └── ServerNotReady         a server was not ready in time
+    ├── LedgerError             1  the ledger cannot be read or written
+    │   └── LedgerDamaged          its file was damaged, and was set aside
     └── CannotTell              3  a witness was blind
 
 The number is the exit status of a command that ends in that error. Each error
@@ -83,6 +86,13 @@ class ProfileError(UsageError):
     """A profile does not describe a server that can be launched."""
 
     profile: str = ""
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class NoSuchRun(UsageError):
+    """The ledger knows no run of that number, or several by that beginning of a name."""
+
+    run: str = ""
 
 
 @attrs.define(eq=False, slots=False, kw_only=True)
@@ -183,6 +193,28 @@ class ServerNotReady(CheckFailed):
 
     server: str = ""
     log_tail: tuple[str, ...] = ()
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class LedgerError(EagleError):
+    """The ledger cannot be read or written; what stood in it before still does.
+
+    Attributes:
+        file: The database.
+    """
+
+    file: str = ""
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class LedgerDamaged(LedgerError):
+    """The ledger's file was damaged: it was given another name, and nothing of it is lost.
+
+    Attributes:
+        set_aside: Its new name.
+    """
+
+    set_aside: str = ""
 
 
 @attrs.define(eq=False, slots=False, kw_only=True)
