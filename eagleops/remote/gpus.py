@@ -6,7 +6,7 @@ import queue
 import re
 import threading
 import time
-from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar
+from typing import Any, Callable, List, Optional, Tuple, TypeVar
 
 from eagleops.remote import command
 from eagleops.remote.context import Context
@@ -154,8 +154,3 @@ def read_minor(bus_id: str) -> Optional[int]:
             return parse_minor(file.read())
     except OSError:
         return None
-
-
-def indices_of_minors(reading: Reading) -> Dict[int, int]:
-    """The index of the GPU behind each device file ``/dev/nvidiaMINOR`` that is known."""
-    return {gpu["minor"]: gpu["index"] for gpu in reading.gpus if gpu["minor"] is not None}

@@ -60,8 +60,13 @@ def parse_stat(content: bytes) -> Stat:
 
 def stat(pid: int) -> Optional[Stat]:
     """The process ``pid``; None where there is none."""
+    return stat_of("/proc/{}/stat".format(pid))
+
+
+def stat_of(path: str) -> Optional[Stat]:
+    """The process or thread whose ``stat`` is at ``path``; None where there is none."""
     try:
-        with open("/proc/{}/stat".format(pid), "rb") as file:
+        with open(path, "rb") as file:
             return parse_stat(file.read())
     except (OSError, ValueError):
         return None

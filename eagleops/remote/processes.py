@@ -52,8 +52,8 @@ def facts(pid: int) -> Optional[Facts]:
     stat = process_table.stat(pid)
     if stat is None:
         return None
-    status = parse_status(_read(pid, "status"))
-    cgroup = parse_cgroup(_read(pid, "cgroup"))
+    status = parse_status(read(pid, "status"))
+    cgroup = parse_cgroup(read(pid, "cgroup"))
     uid = _owner(pid) if status.uid is None else status.uid
     return {
         "pid": pid,
@@ -88,7 +88,7 @@ def pid_namespace(pid: int) -> Optional[int]:
 
 def wchan(pid: int, thread: Optional[int] = None) -> Optional[str]:
     """The kernel function that a process, or a thread of it, waits in; None where not told."""
-    name = _read(pid, "wchan" if thread is None else "task/{}/wchan".format(thread)).strip()
+    name = read(pid, "wchan" if thread is None else "task/{}/wchan".format(thread)).strip()
     return None if name in {"", "0"} else name
 
 
@@ -119,7 +119,8 @@ def _owner(pid: int) -> Optional[int]:
         return None
 
 
-def _read(pid: int, name: str) -> str:
+def read(pid: int, name: str) -> str:
+    """The text of /proc/PID/NAME; empty where it cannot be read."""
     try:
         with open("/proc/{}/{}".format(pid, name), encoding="utf-8", errors="replace") as file:
             return file.read()
