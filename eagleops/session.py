@@ -117,22 +117,29 @@ class Session:
             NoInterpreter: if the machine was reached and no python3 >= 3.8 answered.
             Unreachable: as :meth:`Transport.open`.
         """
-        marker = f"eagleops-{secrets.token_hex(8)}"
-        channel = transport.open([python, "-I", "-c", bootstrap(marker)], timeout_s=timeout_s)
-        program = bundle()
-        try:
-            # Sent before the marker is seen: waiting for it would cost a round trip.
-            channel.send(b"%d\n" % len(program) + program + _line(options or {}))
-            deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + timeout_s
+        while True:
+            channel = transport.open(
+                [python, "-I", "-c", bootstrap(marker := f"eagleops-{secrets.token_hex(8)}")],
+                timeout_s=deadline - time.monotonic(),
+            )
             buffer = bytearray()
-            _read_past(channel, buffer, f"\n{marker}\n".encode(), deadline)
-            hello = json.loads(_read_line(channel, buffer, deadline - time.monotonic()))
-        except _Ended:
-            raise _no_interpreter(transport.where, python, channel) from None
-        except EagleError:
-            channel.close()
-            raise
-        return cls(transport.where, hello["python"], channel, buffer)
+            try:
+                # Sent before the marker is seen: waiting for it would cost a round trip.
+                program = bundle()
+                channel.send(b"%d\n" % len(program) + program + _line(options or {}))
+                _read_past(channel, buffer, f"\n{marker}\n".encode(), deadline)
+                hello = json.loads(_read_line(channel, buffer, deadline - time.monotonic()))
+                return cls(transport.where, hello["python"], channel, buffer)
+            except _Ended:
+                status, output = _last_words(channel)
+                if not transport.adapt(output):
+                    raise transport.explain(output) or _no_interpreter(
+                        transport.where, python, status, output
+                    ) from None
+            except BaseException:
+                channel.close()
+                raise
 
     @property
     def usable(self) -> bool:
@@ -286,12 +293,16 @@ def _read_past(channel: Channel, buffer: bytearray, marker: bytes, deadline: flo
     del buffer[: at + len(marker)]
 
 
-def _no_interpreter(where: str, python: str, channel: Channel) -> NoInterpreter:
+def _last_words(channel: Channel) -> tuple[int | None, str]:
+    """Exit status and stderr of an interpreter that ended before it said hello."""
     status: int | None = None
     with contextlib.suppress(EagleError):
         status = channel.wait(1.0)
-    output = channel.stderr().decode("utf-8", "replace").strip()
     channel.close()
+    return status, channel.stderr().decode("utf-8", "replace").strip()
+
+
+def _no_interpreter(where: str, python: str, status: int | None, output: str) -> NoInterpreter:
     last = output.rpartition("\n")[2] or "no output"
     return NoInterpreter(
         problem=f"{python} did not answer (exit status {status}): {last}",

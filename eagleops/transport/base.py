@@ -7,13 +7,12 @@ bytes as surrogate escapes, as :func:`os.fsdecode` gives them) or ``bytes``.
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import attrs
 
-from eagleops.errors import TimedOut
+from eagleops.errors import ConnectFailed
 
 Argv = Sequence[str | bytes]
 
@@ -79,7 +78,8 @@ class Transport(Protocol):
     """
 
     @property
-    def where(self) -> str: ...
+    def where(self) -> str:
+        """As messages name the machine."""
 
     def open(self, argv: Argv, *, timeout_s: float | None = None) -> Channel:
         """Starts ``argv`` and returns its streams; ``timeout_s`` bounds the start alone.
@@ -93,6 +93,18 @@ class Transport(Protocol):
 
         Raises:
             Unreachable: as :meth:`open`; TimedOut and LinkLost mean an unknown outcome.
+        """
+
+    def explain(self, stderr: str) -> ConnectFailed | None:
+        """What is wrong with the way in, if a failed command's ``stderr`` tells of that.
+
+        For example a container that does not run; None where the command itself failed.
+        """
+
+    def adapt(self, stderr: str) -> bool:
+        """Whether the way in now works differently, so that the same command can be tried again.
+
+        A wrapper's program that does not know an option has not run the command.
         """
 
     def close(self) -> None:

@@ -1,0 +1,203 @@
+"""A command over SSH: one session channel straight from Paramiko's transport."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import signal
+import threading
+from collections.abc import Callable, Iterator
+
+import paramiko
+
+from eagleops.errors import ConnectFailed, TimedOut, Unreachable
+from eagleops.transport.deadline import Deadline
+from eagleops.transport.ssh_errors import LINK_ERRORS, link_lost
+from eagleops.transport.tail import Tail
+
+_CHUNK_BYTES = 256 * 1024
+# A channel's close is a message that a hung peer's full socket buffer can hold up.
+_CLOSE_LIMIT_S = 1.0
+
+
+class NothingRan(Exception):
+    """The link was found dead or silent before the command was sent: it may be sent again.
+
+    Args:
+        error: What to raise if it is not.
+    """
+
+    def __init__(self, error: Unreachable) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class Refused(NothingRan):
+    """sshd answered, and opens no further channel on this connection (MaxSessions)."""
+
+
+def start(
+    transport: paramiko.Transport,
+    line: bytes,
+    deadline: Deadline,
+    where: str,
+    released: Callable[[], None],
+) -> SshChannel:
+    """Starts a command line.
+
+    Args:
+        transport: An authenticated connection.
+        line: What the login shell reads.
+        deadline: For channel and command.
+        where: The host as messages name it.
+        released: Called once the channel has been closed.
+
+    Raises:
+        NothingRan: if no channel could be opened.
+        TimedOut: if the answer to the command did not come in time; it may run.
+        LinkLost: if the link broke after the command was sent.
+    """
+    try:
+        channel = transport.open_channel("session", timeout=deadline.remaining_s())
+    except paramiko.ChannelException as error:
+        raise Refused(
+            ConnectFailed(
+                problem=f"sshd refuses a channel: {error}",
+                where=where,
+                way_out="See MaxSessions in its sshd_config; 0 allows none.",
+                host=where,
+            )
+        ) from error
+    except LINK_ERRORS as error:
+        lost = _timed_out(where, deadline) if deadline.passed else link_lost(where)
+        raise NothingRan(lost) from error
+    # exec_command waits without a limit; a closed channel ends its wait.
+    watchdog = threading.Timer(deadline.remaining_s() or 0.0, channel.close)
+    watchdog.daemon = True
+    watchdog.start()
+    try:
+        channel.exec_command(line)
+    except LINK_ERRORS as error:
+        raise (_timed_out(where, deadline) if deadline.passed else link_lost(where)) from error
+    finally:
+        watchdog.cancel()
+    return SshChannel(channel, where, released)
+
+
+class SshChannel:
+    """See :class:`eagleops.transport.base.Channel`.
+
+    Both streams are read together, whichever has something: Paramiko's window is shared by
+    them, and a command that fills one while only the other is read would wait for ever
+    (https://github.com/paramiko/paramiko/issues/1778).
+    """
+
+    def __init__(self, channel: paramiko.Channel, where: str, released: Callable[[], None]) -> None:
+        self._channel = channel
+        self._where = where
+        self._released = released
+        self._tail = Tail()
+        self._closed = False
+        # Readiness of either stream, and of the end, as a file that poll can wait for.
+        self._ready = select.poll()
+        self._ready.register(channel.fileno(), select.POLLIN)
+
+    def send(self, data: bytes) -> None:
+        """As :meth:`eagleops.transport.base.Channel.send`."""
+        left = memoryview(data)
+        while left and not self._closed:
+            try:
+                sent = self._channel.send(left[:_CHUNK_BYTES].tobytes())
+            except LINK_ERRORS as error:
+                if self._link_is_up():
+                    return  # the command reads no more, which is its right
+                raise link_lost(self._where) from error
+            if sent == 0:
+                return
+            left = left[sent:]
+
+    def send_eof(self) -> None:
+        """As :meth:`eagleops.transport.base.Channel.send_eof`."""
+        with self._link_errors():
+            self._channel.shutdown_write()
+
+    def recv(self, timeout_s: float | None = None) -> bytes:
+        """As :meth:`eagleops.transport.base.Channel.recv`."""
+        deadline = Deadline.after(timeout_s)
+        while True:
+            ended = self._channel.eof_received or self._channel.closed
+            self._read_stderr()
+            if self._channel.recv_ready():
+                return self._channel.recv(_CHUNK_BYTES)
+            if ended:
+                self._check_end()
+                return b""
+            self._await(deadline)
+
+    def stderr(self) -> bytes:
+        """As :meth:`eagleops.transport.base.Channel.stderr`."""
+        return self._tail.bytes()
+
+    def wait(self, timeout_s: float | None = None) -> int:
+        """As :meth:`eagleops.transport.base.Channel.wait`."""
+        deadline = Deadline.after(timeout_s)
+        while self.recv(deadline.remaining_s()):
+            pass
+        if not self._channel.status_event.wait(deadline.remaining_s()):
+            raise _timed_out(self._where, deadline)
+        self._read_stderr()
+        if self._channel.exit_status >= 0:
+            return self._channel.exit_status
+        name = getattr(self._channel, "exit_signal", None)
+        if name is None:
+            raise link_lost(self._where, "the link broke before the command's end was told")
+        return -getattr(signal, f"SIG{name}", signal.SIGKILL)
+
+    def close(self) -> None:
+        """As :meth:`eagleops.transport.base.Channel.close`."""
+        if self._closed:
+            return
+        self._closed = True
+        # In a thread, for it may have to wait for a socket that takes nothing any more.
+        closing = threading.Thread(target=self._close, daemon=True)
+        closing.start()
+        closing.join(_CLOSE_LIMIT_S)
+        self._released()
+
+    def _close(self) -> None:
+        with contextlib.suppress(*LINK_ERRORS):
+            self._channel.close()
+
+    def _await(self, deadline: Deadline) -> None:
+        remaining_s = deadline.remaining_s()
+        if not self._ready.poll(None if remaining_s is None else remaining_s * 1000):
+            raise _timed_out(self._where, deadline)
+
+    def _read_stderr(self) -> None:
+        while self._channel.recv_stderr_ready():
+            self._tail.add(self._channel.recv_stderr(_CHUNK_BYTES))
+
+    def _check_end(self) -> None:
+        """Raises LinkLost if stdout ended because the link did."""
+        if not self._closed and not self._channel.eof_received and not self._link_is_up():
+            raise link_lost(self._where)
+
+    def _link_is_up(self) -> bool:
+        return self._channel.get_transport().is_active()
+
+    @contextlib.contextmanager
+    def _link_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except LINK_ERRORS as error:
+            if not self._link_is_up():
+                raise link_lost(self._where) from error
+
+
+def _timed_out(where: str, deadline: Deadline) -> TimedOut:
+    return TimedOut(
+        problem=f"nothing came within {deadline.limit_s:g} s",
+        where=where,
+        host=where,
+        limit_s=deadline.limit_s or 0.0,
+    )

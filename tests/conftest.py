@@ -1,0 +1,98 @@
+"""Fixtures of the whole suite: real parts (see tests/parts), each skipped with its reason.
+
+``sshd``
+    A real OpenSSH server on loopback for this test alone (parts.sshd.Sshd): ``.address``,
+    ``.options(**changes)``, ``.transport(via=link, **changes)``, ``.link(delay_s=0.1)``,
+    ``.ssh_config(alias)``, ``.connections()``, ``.kill_connections()``, ``.proxy_command``.
+``make_sshd``
+    ``make_sshd(environment={"PATH": ...}, settings=["MaxSessions 2"], host_key=path)`` for
+    more of them.
+``ssh_keys``
+    The key pairs of the run (parts.sshd.Keys).
+``container``
+    A real LXC container (parts.container.Container), one for the run, shared: ``.vmid``,
+    ``.pct`` (the program), ``.wrapper`` (a Pct), ``.inside(outer_transport)``, ``.rootfs``,
+    ``.run(argv)`` past every transport, ``.init_pid``.
+``make_container``
+    ``make_container(mounts={host_path: "/place/inside"}, settings=[...], start=True)`` for
+    one of this test's own; stopped and removed after it.
+``links`` (parts.link.Link)
+    ``sshd.link(delay_s=0.1)`` is a way to the server that can ``hang()``, ``resume()`` and
+    be ``cut()``.
+
+Tests say ``from parts.poll import until`` to wait for a fact with a limit.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from parts.container import Container, free_vmid
+from parts.sshd import Keys, Sshd
+
+
+@pytest.fixture(scope="session")
+def ssh_keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
+    """The key pairs of this run."""
+    return Keys.make(tmp_path_factory.mktemp("ssh-keys"))
+
+
+@pytest.fixture
+def make_sshd(
+    ssh_keys: Keys, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., Sshd]]:
+    """Starts servers, and stops them after the test."""
+    started: list[Sshd] = []
+
+    def make(**settings: object) -> Sshd:
+        server = Sshd.start(tmp_path_factory.mktemp("sshd"), ssh_keys, **settings)
+        started.append(server)
+        return server
+
+    yield make
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture
+def sshd(make_sshd: Callable[..., Sshd]) -> Sshd:
+    """A server for this test."""
+    return make_sshd()
+
+
+_OFFSETS = itertools.count()
+
+
+def _make_container(folder: Path, *, start: bool = True, **settings: object) -> Container:
+    made = Container.make(folder, free_vmid(next(_OFFSETS)), **settings)
+    if start:
+        made.start()
+    return made
+
+
+@pytest.fixture(scope="session")
+def container(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
+    """A running container for the whole run."""
+    made = _make_container(tmp_path_factory.mktemp("lxc"))
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def make_container(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[..., Container]]:
+    """Makes containers, and stops them after the test."""
+    made: list[Container] = []
+
+    def make(*, start: bool = True, **settings: object) -> Container:
+        made.append(_make_container(tmp_path_factory.mktemp("lxc"), start=start, **settings))
+        return made[-1]
+
+    yield make
+    for container in made:
+        container.stop()

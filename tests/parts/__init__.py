@@ -1,0 +1,1 @@
+"""The real parts that tests stand on: an OpenSSH server, an LXC container, links that fail."""
