@@ -91,19 +91,24 @@ def _believable(content: bytes, title_runs_on: Optional[bool]) -> Tuple[List[byt
     A string next to two meeting zeros may itself be a remainder, so it is left out, but for
     the one that follows: title libraries take whole strings.
     """
-    pieces = content.split(b"\0")
+    rest = content.lstrip(b"\0")
+    zeros = len(content) - len(rest)
+    if not rest:
+        return [], zeros
+    pieces = rest.split(b"\0")
     tail = pieces.pop()  # empty where the last string is closed
     doubtful = {at - 1 for at, piece in enumerate(pieces) if not piece}
     if tail:
         doubtful.add(len(pieces))
         pieces.append(tail)
-    if _starts_with_a_title(pieces, title_runs_on):
+    if not zeros and _starts_with_a_title(pieces, title_runs_on):
         doubtful.add(0)
         if len(pieces) > 1 and pieces[1]:
             doubtful.add(1)  # no zeros between: the rest of the variable that the title cut
     strings = [piece for at, piece in enumerate(pieces) if piece and at not in doubtful]
-    untouched = len(strings) == len(pieces)
-    return strings, None if untouched else _prefix_bytes(pieces, doubtful)
+    if not zeros and len(strings) == len(pieces):
+        return strings, None
+    return strings, zeros + _prefix_bytes(pieces, doubtful)
 
 
 def _starts_with_a_title(pieces: List[bytes], title_runs_on: Optional[bool]) -> bool:
