@@ -10,7 +10,9 @@ import resource
 import time
 from typing import Any, Dict, Generator, List, Optional
 
+from eagleops.remote import listeners
 from eagleops.remote.context import Context
+from eagleops.remote.server_record import servers_home
 
 # Where NCCL looks for settings beside the environment: param.cc of NCCL 2.30.
 NCCL_CONF = ("/etc/nccl.conf", "~/.nccl.conf")
@@ -19,12 +21,14 @@ YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 CAP_SYS_PTRACE = 19
 
 
-def doctor(context: Context, state_dir: str) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+def doctor(
+    context: Context, port: Optional[int] = None
+) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
     """Reads what :mod:`eagleops.workflows.doctor` judges.
 
     Args:
         context: The operation's surroundings.
-        state_dir: The folder that server states would stand in; it need not exist.
+        port: A port whose listeners to name.
     """
     prefix = context.options["device_prefix"]
     yield {"event": "reading"}
@@ -36,13 +40,14 @@ def doctor(context: Context, state_dir: str) -> Generator[Dict[str, Any], None, 
         "uid": os.getuid(),
         "yama": _number(YAMA),
         "ptrace_capable": bool(_effective_capabilities() >> CAP_SYS_PTRACE & 1),
-        "disk": _disk(state_dir),
+        "disk": _disk(servers_home(context)),
         "shm": _disk("/dev/shm"),
         "nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         "memlock": resource.getrlimit(resource.RLIMIT_MEMLOCK)[0],
         "device_files": sorted(glob.glob(glob.escape(prefix) + "*")),
         "kernel_module": _text(KERNEL_MODULE),
         "nccl_conf": [_conf(path) for path in NCCL_CONF],
+        "port_owners": _owners(port),
     }
 
 
@@ -89,6 +94,11 @@ def _disk(path: str) -> Dict[str, Any]:
         "total_mib": int(facts.f_blocks * unit),
         "writable": os.access(existing, os.W_OK),
     }
+
+
+def _owners(port: Optional[int]) -> List[str]:
+    found = [] if port is None else listeners.on_port(port)
+    return [listeners.sentence(listeners.describe(listener)) for listener in found]
 
 
 def _conf(path: str) -> Dict[str, Any]:

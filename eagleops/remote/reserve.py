@@ -14,9 +14,7 @@ from typing import Any, Dict, Generator, Optional
 
 from eagleops.remote.context import Context
 from eagleops.remote.failure import Failure
-from eagleops.remote.servers import find_server, servers_home
-
-LIVING = ("starting", "ready", "stopping")
+from eagleops.remote.servers import LIVING, find_server, servers_home
 
 
 class _Held:

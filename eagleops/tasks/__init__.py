@@ -1,6 +1,6 @@
 """Floor 5: how people type. ``invoke <task>`` and ``eagleops <task>`` are one collection."""
 
-from invoke import Collection
+from invoke.collection import Collection
 
 from eagleops.tasks import demo, gpus, inventory, servers
 

@@ -25,8 +25,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from invoke import Context, Task, task
+from invoke.context import Context
 from invoke.exceptions import Exit
+from invoke.tasks import Task, task
 
 if TYPE_CHECKING:
     from eagleops.library import Host, Library
@@ -89,14 +90,14 @@ class Call:
 Command = Callable[..., "Result | None"]
 
 
-def command(help: Mapping[str, str] | None = None) -> Callable[[Command], Task]:  # noqa: A002
+def command(help: Mapping[str, str] | None = None) -> Callable[[Command], Task[Any]]:  # noqa: A002
     """Makes an Invoke task of a command.
 
     Args:
         help: A text for each of its own flags, as Invoke takes them.
     """
 
-    def decorate(body: Command) -> Task:
+    def decorate(body: Command) -> Task[Any]:
         name = body.__name__.replace("_", "-")
 
         def run(
@@ -113,7 +114,7 @@ def command(help: Mapping[str, str] | None = None) -> Callable[[Command], Task]:
         run.__name__ = body.__name__
         run.__module__ = body.__module__
         run.__signature__ = _signature(body, run)  # type: ignore[attr-defined]
-        made: Task = task(auto_shortflags=False, help={**COMMON_HELP, **(help or {})})(run)
+        made: Task[Any] = task(auto_shortflags=False, help={**COMMON_HELP, **(help or {})})(run)
         return made
 
     return decorate

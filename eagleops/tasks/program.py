@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from invoke import Program
 from invoke.exceptions import ParseError
+from invoke.program import Program
 
 from eagleops._version import __version__
 

@@ -101,14 +101,14 @@ def doctor(
     if machine.outer is not None:
         checks.append(_way_through(machine.outer))
     asked_s = time.time()
-    facts = machine.call("doctor")
+    facts = machine.call("doctor", port=port)
     answered_s = time.time()
     snapshot = Snapshot.from_dict(machine.call("snapshot"))
     # The answer left the machine somewhere between asking and hearing.
     offset_s = facts["time_s"] - (asked_s + answered_s) / 2
     checks += judge_facts(facts, snapshot, offset_s, (answered_s - asked_s) / 2)
     if port is not None:
-        checks.append(_port(machine, port))
+        checks.append(_port(port, facts["port_owners"]))
     return DoctorReport(machine.name, tuple(checks))
 
 
@@ -210,9 +210,7 @@ def _conf_files(confs: list[dict[str, Any]]) -> Check:
     return Check("nccl-conf", "warn", f"NCCL also reads {seen}")
 
 
-def _port(machine: Machine, port: int) -> Check:
-    owners = machine.call("listeners", port=port)["owners"]
+def _port(port: int, owners: list[str]) -> Check:
     if not owners:
         return Check("port", "pass", f"{port} is free")
-    held = ", ".join(f"PID {owner['pid']} ({owner['title']})" for owner in owners)
-    return Check("port", "warn", f"{port} is taken by {held}")
+    return Check("port", "warn", f"{port} is taken by {', '.join(owners)}")

@@ -11,9 +11,8 @@ from typing import Any
 
 import attrs
 
-from eagleops.gpu import Gpu
 from eagleops.machine import Machine
-from eagleops.process import Judgement, Process
+from eagleops.process import Judgement
 from eagleops.snapshot import (
     ResetPlan,
     Snapshot,
@@ -23,6 +22,7 @@ from eagleops.snapshot import (
     plan_reset,
 )
 from eagleops.view import Column, Table, Text, Tone, View
+from eagleops.workflows.drain import Drain, drain, require_readable
 from eagleops.workflows.progress import Progress, Step, events_of, unwatched
 
 # A process may fork between the look and the kill; one that still does after so many
@@ -38,10 +38,7 @@ class ResetReport:
         killed: The processes that were ended; with ``dry_run`` those that would be.
         spared: The processes that hold a GPU and are not ours to end, each with its reason.
         left: What could not be ended, as the kill reported it: pid, state, reason.
-        drained: Whether every GPU settled at its idle level; None with ``dry_run``.
-        drain_s: Seconds from the drain's begin to the first settled reading.
-        gpus: The last reading.
-        holders: Who held GPU memory when the drain gave up.
+        drain: How the wait for GPU memory ended; with ``dry_run`` nothing was waited for.
     """
 
     host: str
@@ -49,16 +46,13 @@ class ResetReport:
     killed: tuple[Judgement, ...]
     spared: tuple[Judgement, ...]
     left: tuple[dict[str, Any], ...]
-    drained: bool | None
-    drain_s: float | None
-    gpus: tuple[Gpu, ...]
-    holders: tuple[Process, ...] = ()
+    drain: Drain
     notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
         """Whether all that was asked for holds."""
-        return self.dry_run or (bool(self.drained) and not self.left)
+        return self.dry_run or (self.drain.drained and not self.left)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as the ``reset-gpus --json`` document's body."""
@@ -68,9 +62,10 @@ class ResetReport:
             "would_kill" if self.dry_run else "killed": [j.to_dict() for j in self.killed],
             "spared": [judgement.to_dict() for judgement in self.spared],
             "left": list(self.left),
-            "drained": self.drained,
-            "drain_s": self.drain_s,
-            "gpus": [gpu.to_dict() for gpu in self.gpus],
+            "drained": None if self.dry_run else self.drain.drained,
+            "drain_s": self.drain.drain_s,
+            "gpus": [gpu.to_dict() for gpu in self.drain.gpus],
+            "holders": [process.to_dict() for process in self.drain.holders],
             "notes": list(self.notes),
         }
 
@@ -99,11 +94,12 @@ class ResetReport:
         if self.left:
             stuck = ", ".join(f"PID {one['pid']} ({one['reason']})" for one in self.left)
             return Text(f"{self.host}: could not be killed: {stuck}", Tone.BAD)
-        if not self.drained:
-            held = ", ".join(f"GPU {g.index}: {g.used_mib} MiB" for g in self.gpus if g.used_mib)
-            return Text(f"{self.host}: not drained: {held or 'no reading'}", Tone.BAD)
+        if not self.drain.drained:
+            return Text(f"{self.host}: not drained: {self.drain.held}", Tone.BAD)
         count = f"{len(self.killed)} killed" if self.killed else "nothing to kill"
-        settled = f"{len(self.gpus)} GPUs idle after {self.drain_s or 0:.2f} s"
+        if not self.drain.gpus:
+            return Text(f"{self.host}: {count}; there is no GPU to drain", Tone.WARNING)
+        settled = f"{len(self.drain.gpus)} GPUs idle after {self.drain.drain_s or 0:.2f} s"
         return Text(f"{self.host}: {count}, {settled}", Tone.GOOD)
 
 
@@ -142,6 +138,7 @@ def reset(
         Unreachable: if the machine, or for a blind container its host, cannot be asked.
     """
     snapshot = _look(machine, progress)
+    require_readable(machine, snapshot)
     plan, asked = _plan(machine, snapshot, progress)
     if dry_run:
         return _report(machine, snapshot, plan, dry_run=True, notes=_notes(asked))
@@ -157,18 +154,14 @@ def reset(
             break
         snapshot = _look(machine, progress)
         plan, asked = _plan(machine, snapshot, progress)
-    drain = machine.call(
-        "drain",
-        idle_mib=idle_levels(snapshot, machine.entry.idle_mib, plan.spare),
-        timeout_s=timeout_s,
-        on_event=events_of("drain", progress),
-    )
+    idle_mib = idle_levels(snapshot, machine.entry.idle_mib, plan.spare)
+    drained = drain(machine, snapshot, idle_mib, timeout_s=timeout_s, progress=progress)
     return _report(
         machine,
         snapshot,
         attrs.evolve(plan, kill=tuple(killed)),
         left=tuple(left),
-        drain=drain,
+        drained=drained,
         notes=_notes(asked),
     )
 
@@ -221,19 +214,15 @@ def _report(
     *,
     dry_run: bool = False,
     left: tuple[dict[str, Any], ...] = (),
-    drain: dict[str, Any] | None = None,
+    drained: Drain | None = None,
     notes: tuple[str, ...] = (),
 ) -> ResetReport:
-    drain = drain or {}
     return ResetReport(
         host=machine.name,
         dry_run=dry_run,
         killed=plan.kill,
         spared=plan.spare,
         left=left,
-        drained=drain.get("drained"),
-        drain_s=drain.get("drain_s"),
-        gpus=tuple(map(Gpu.from_dict, drain["gpus"])) if drain else snapshot.gpus,
-        holders=tuple(map(Process.from_dict, drain.get("holders", ()))),
+        drain=drained or Drain(drained=False, drain_s=None, gpus=snapshot.gpus),
         notes=notes,
     )

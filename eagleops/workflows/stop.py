@@ -6,12 +6,12 @@ from typing import Any
 
 import attrs
 
-from eagleops.errors import OperationFailed
-from eagleops.gpu import Gpu
+from eagleops.errors import CheckFailed, UsageError
 from eagleops.machine import Machine
 from eagleops.server import ServerFacts
-from eagleops.snapshot import Snapshot, idle_levels, plan_reset
+from eagleops.snapshot import Snapshot, idle_levels
 from eagleops.view import Text, Tone, View
+from eagleops.workflows.drain import Drain, drain
 from eagleops.workflows.progress import Progress, events_of, unwatched
 
 
@@ -22,21 +22,19 @@ class StopReport:
     Attributes:
         killed: ``pid``, ``signal`` and ``gone_s`` of each process of its tree.
         left: What could not be ended: ``pid``, ``state``, ``reason``.
-        drained: Whether the GPUs settled at their idle levels.
+        drain: How the wait for the memory of its GPUs ended.
     """
 
     host: str
     server: ServerFacts
     killed: tuple[dict[str, Any], ...]
     left: tuple[dict[str, Any], ...]
-    drained: bool
-    drain_s: float | None
-    gpus: tuple[Gpu, ...]
+    drain: Drain
 
     @property
     def ok(self) -> bool:
         """Whether nothing of it is left, in memory or on a GPU."""
-        return self.drained and not self.left
+        return self.drain.drained and not self.left
 
     def to_dict(self) -> dict[str, Any]:
         """The report as the ``stop --json`` document's body."""
@@ -46,9 +44,9 @@ class StopReport:
             "server": self.server.to_dict(),
             "killed": list(self.killed),
             "left": list(self.left),
-            "drained": self.drained,
-            "drain_s": self.drain_s,
-            "gpus": [gpu.to_dict() for gpu in self.gpus],
+            "drained": self.drain.drained,
+            "drain_s": self.drain.drain_s,
+            "gpus": [gpu.to_dict() for gpu in self.drain.gpus],
         }
 
     def view(self) -> View:
@@ -58,10 +56,10 @@ class StopReport:
             stuck = ", ".join(f"PID {one['pid']} ({one['reason']})" for one in self.left)
             return View(conclusion=Text(f"{head}: could not be killed: {stuck}", Tone.BAD))
         ended = f"{head} stopped ({len(self.killed)} processes)"
-        if not self.drained:
-            held = ", ".join(f"GPU {g.index}: {g.used_mib} MiB" for g in self.gpus if g.used_mib)
-            return View(conclusion=Text(f"{ended}, but GPU memory is still held: {held}", Tone.BAD))
-        idle = f"GPUs idle after {self.drain_s or 0:.2f} s"
+        if not self.drain.drained:
+            held = f"{ended}, but GPU memory is still held: {self.drain.held}"
+            return View(conclusion=Text(held, Tone.BAD))
+        idle = f"its GPUs idle after {self.drain.drain_s or 0:.2f} s"
         return View(conclusion=Text(f"{ended}, {idle}", Tone.GOOD))
 
     def _repr_html_(self) -> str:
@@ -90,31 +88,39 @@ def stop(
         OperationFailed: ``no_such_server``.
         Unreachable: if the machine cannot be reached, or was lost.
     """
+    before = Snapshot.from_dict(machine.call("snapshot", servers=False))
     stopped = machine.call("stop", name=name, grace_s=grace_s, on_event=events_of("stop", progress))
-    snapshot = Snapshot.from_dict(machine.call("snapshot"))
-    idle_mib = idle_levels(snapshot, machine.entry.idle_mib, plan_reset(snapshot).spare)
-    drain = machine.call(
-        "drain",
-        idle_mib=idle_mib,
+    drained = drain(
+        machine,
+        before,
+        _levels_without(before, name, machine.entry.idle_mib),
         timeout_s=drain_timeout_s,
-        on_event=events_of("drain", progress),
+        progress=progress,
     )
     return StopReport(
         machine.name,
         ServerFacts.from_dict(stopped["server"]),
         tuple(stopped["killed"]),
         tuple(stopped["left"]),
-        drain["drained"],
-        drain["drain_s"],
-        tuple(map(Gpu.from_dict, drain["gpus"])),
+        drained,
     )
+
+
+def _levels_without(snapshot: Snapshot, name: str, idle_mib: int) -> dict[str, int]:
+    """The level that each GPU of server ``name`` falls to once the server has gone."""
+    others = tuple(process for process in snapshot.processes if process.server != name)
+    mine = [process for process in snapshot.processes if process.server == name]
+    held = {index for process in mine for index in process.gpu_devices}
+    levels = idle_levels(snapshot, idle_mib, others)
+    return {index: level for index, level in levels.items() if int(index) in held}
 
 
 def the_server(machine: Machine, name: str | None) -> str:
     """``name``, or without one the name of the only server that lives on ``machine``.
 
     Raises:
-        OperationFailed: ``no_such_server`` or ``which_server``.
+        UsageError: if there are several.
+        CheckFailed: if there is none.
     """
     if name is not None:
         return name
@@ -123,11 +129,15 @@ def the_server(machine: Machine, name: str | None) -> str:
     names = living or [one["name"] for one in servers]
     if len(names) == 1:
         return str(names[0])
-    raise OperationFailed(
-        problem=f"which server? {', '.join(names)}" if names else "no server was launched here",
+    if names:
+        raise UsageError(
+            problem=f"which server? {', '.join(names)}",
+            where=machine.name,
+            way_out="Name one: --name NAME.",
+        )
+    raise CheckFailed(
+        problem="no server was launched here",
         where=machine.name,
-        way_out="Name one: --name NAME." if names else "Launch one: eagleops launch --profile P.",
+        way_out="Launch one: eagleops launch --profile P.",
         host=machine.name,
-        kind="which_server" if names else "no_such_server",
-        data={"servers": names},
     )
