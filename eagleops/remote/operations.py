@@ -7,6 +7,12 @@ from typing import Any, Callable, Dict, Generator
 from eagleops.remote.environ import environ
 from eagleops.remote.execute import execute
 from eagleops.remote.kill import kill
+from eagleops.remote.reserve import reserve
+from eagleops.remote.servers import servers
+from eagleops.remote.spawn import spawn
+from eagleops.remote.stop import stop
+from eagleops.remote.tail import tail
+from eagleops.remote.watch import watch
 
 Operation = Callable[..., Generator[Dict[str, Any], None, Dict[str, Any]]]
 
@@ -14,4 +20,10 @@ OPERATIONS: Dict[str, Operation] = {
     "environ": environ,
     "execute": execute,
     "kill": kill,
+    "reserve": reserve,
+    "servers": servers,
+    "spawn": spawn,
+    "stop": stop,
+    "tail": tail,
+    "watch": watch,
 }

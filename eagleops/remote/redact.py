@@ -26,7 +26,11 @@ _COUNT = re.compile(r"TOKENS|TOKEN_[A-Z]|(NEW|CACHED|OUTPUT|INPUT|PROMPT)_TOKEN\
 # name=value, name: value, "name": "value" and --name value, in running text. A name after
 # "#" is a count ("#cached-token: 0"); a bare value ends at a blank or a quote.
 _NAMED = r"[\w.-]*(?:{})[\w.-]*".format(_MARKERS.pattern)
-_QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\\\"(?:[^\\]|\\[^\"])*\\\""
+# A quotation that a cut line leaves open is one too.
+_QUOTED = (
+    r"'(?:[^'\\]|\\.)*(?:'|\\?\Z)|\"(?:[^\"\\]|\\.)*(?:\"|\\?\Z)"
+    r"|\\\"(?:[^\\]|\\[^\"])*(?:\\\"|\\?\Z)"
+)
 _BARE = r"(?![(\[{])[^\s'\"\\]+?(?=[,;:)\]}]*(?:[\s'\"\\]|\Z))"
 _ASSIGNED = re.compile(
     r"(?<![\w#.-])(?P<before>(?P<quote>\\?[\"']|)(?P<name>{0})(?P=quote)\s*[=:]\s*"
@@ -112,7 +116,8 @@ def _without_values(line: str) -> str:
         content = match["value"]
         mark = _OPENING.match(content)
         width = mark.end() if mark else 0
-        start, end = match.start("value") + width, match.end("value") - width
+        closed = width if len(content) >= 2 * width and content.endswith(content[:width]) else 0
+        start, end = match.start("value") + width, match.end("value") - closed
         name = match["flag"] or match["name"]
         prose = name.lower() in _PROSE and not match["quote"]
         if is_secret(name, line[start:end]) and not prose:
