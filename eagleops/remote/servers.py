@@ -18,7 +18,16 @@ from eagleops.remote.server_record import Record, servers_home
 from eagleops.remote.server_tree import tree
 from eagleops.remote.supervisor import now_utc
 
-__all__ = ["describe", "find_record", "find_server", "listing", "servers", "servers_home", "trees"]
+__all__ = [
+    "LIVING",
+    "describe",
+    "find_record",
+    "find_server",
+    "listing",
+    "servers",
+    "servers_home",
+    "trees",
+]
 
 LIVING = ("starting", "ready", "stopping")
 # SGLang's /health_generate takes a second and more even of a ready server.
