@@ -1,0 +1,3 @@
+"""A stand-in vLLM."""
+
+__version__ = "0.0"
