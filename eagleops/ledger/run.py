@@ -19,7 +19,11 @@ import attrs
 #   profile_source  the resolved profile, and which profile of hosts.yaml each value came from
 #   lint            findings before the launch; null where nobody linted
 #   snapshot        GPUs and their holders at launch
-#   installation    driver, libraries, packages, patched files, model files, machine
+#   machine         kernel, processors, memory, NUMA, container
+#   gpus            driver, power limits, modes, topology
+#   libraries       the NCCL and CUDA libraries that were really loaded
+#   packages        Python, every package's version, the engine's patched files
+#   models          the target's and the drafter's files
 #   clock           the machine's clock against the client's
 #   launch          seconds to ready, what the reset did
 #   environment     the three witnesses' verdict on each worker
@@ -33,7 +37,11 @@ PARTS = (
     "profile_source",
     "lint",
     "snapshot",
-    "installation",
+    "machine",
+    "gpus",
+    "libraries",
+    "packages",
+    "models",
     "clock",
     "launch",
     "environment",

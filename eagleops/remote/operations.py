@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, Generator
 
 from eagleops.remote.environ import environ
 from eagleops.remote.execute import execute
+from eagleops.remote.installation import installation
 from eagleops.remote.kill import kill
 from eagleops.remote.reserve import reserve
 from eagleops.remote.servers import servers
@@ -19,6 +20,7 @@ Operation = Callable[..., Generator[Dict[str, Any], None, Dict[str, Any]]]
 OPERATIONS: Dict[str, Operation] = {
     "environ": environ,
     "execute": execute,
+    "installation": installation,
     "kill": kill,
     "reserve": reserve,
     "servers": servers,
