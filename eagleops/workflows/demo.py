@@ -101,10 +101,10 @@ def _row(one: Round) -> tuple[str | Text, ...]:
     tone = Tone.GOOD if environment.ok else Tone.BAD
     return (
         one.profile,
-        f"{one.reset.drain_s or 0:.2f} s",
+        f"{one.reset.drain.drain_s or 0:.2f} s",
         f"{one.ready_s:.1f} s",
         Text(environment.view().conclusion.text, tone),
-        f"{one.stop.drain_s or 0:.2f} s",
+        f"{one.stop.drain.drain_s or 0:.2f} s",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -88,7 +89,7 @@ def _marked(name: str, default: str | None) -> str:
     return f"{name} *" if name == default else name
 
 
-def _table(title: str, headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> Table:
+def _table(title: str, headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
     return Table(tuple(map(Column, headings)), tuple(rows), title=title)
 
 

@@ -76,7 +76,8 @@ class StatusReport:
         return Table(_columns(headings, right), rows, title=f"{self.host}: GPUs")
 
     def _gpu_row(self, gpu: Gpu) -> tuple[str | Text, ...]:
-        reasons = ", ".join(gpu.throttle_reasons)
+        slowdowns = gpu.slowdowns
+        throttled = "?" if slowdowns is None else ", ".join(slowdowns) or "no"
         pids = ", ".join(map(str, self._pids_on(gpu)))
         return (
             str(gpu.index),
@@ -85,7 +86,7 @@ class StatusReport:
             _number(gpu.power_w),
             _number(gpu.temperature_c),
             _number(gpu.sm_clock_mhz),
-            Text(reasons or "no", Tone.WARNING if reasons else Tone.DIM),
+            Text(throttled, Tone.WARNING if slowdowns else Tone.DIM),
             pids or Text("nobody", Tone.DIM),
         )
 
@@ -97,7 +98,7 @@ class StatusReport:
                 process.container or "",
                 process.server or "",
                 process.title or process.comm,
-                _number(sum(process.gpu_mib.values()) or None),
+                _number(sum(mib or 0 for mib in process.gpu_mib.values()) or None),
             )
             for process in self.holders
         )

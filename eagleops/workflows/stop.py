@@ -9,7 +9,7 @@ import attrs
 from eagleops.errors import CheckFailed, UsageError
 from eagleops.machine import Machine
 from eagleops.server import ServerFacts
-from eagleops.snapshot import Snapshot, idle_levels
+from eagleops.snapshot import Snapshot, idle_levels, plan_reset
 from eagleops.view import Text, Tone, View
 from eagleops.workflows.drain import Drain, drain
 from eagleops.workflows.progress import Progress, events_of, unwatched
@@ -108,7 +108,8 @@ def stop(
 
 def _levels_without(snapshot: Snapshot, name: str, idle_mib: int) -> dict[str, int]:
     """The level that each GPU of server ``name`` falls to once the server has gone."""
-    others = tuple(process for process in snapshot.processes if process.server != name)
+    plan = plan_reset(snapshot)
+    others = [j for j in (*plan.kill, *plan.spare) if j.process.server != name]
     mine = [process for process in snapshot.processes if process.server == name]
     held = {index for process in mine for index in process.gpu_devices}
     levels = idle_levels(snapshot, idle_mib, others)
