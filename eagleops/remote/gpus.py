@@ -9,7 +9,7 @@ import time
 from typing import Any, Callable, List, Optional, Tuple, TypeVar
 
 from eagleops.remote import command
-from eagleops.remote.context import Context
+from eagleops.remote.context import DEFAULT_OPTIONS, Context
 from eagleops.remote.failure import Failure
 from eagleops.remote.gpu_facts import Reading
 from eagleops.remote.nvidia_smi import NvidiaSmi
@@ -97,9 +97,10 @@ class Gpus:
             reading = self._smi.read()
         else:
             reading = self._bounded(lambda nvml: nvml.read(), LIMIT_S)
-        for gpu in reading.gpus:
-            if gpu["minor"] is None and gpu["bus_id"] is not None:
-                gpu["minor"] = read_minor(gpu["bus_id"])
+        if self._context.options["device_prefix"] == DEFAULT_OPTIONS["device_prefix"]:
+            for gpu in reading.gpus:
+                if gpu["minor"] is None and gpu["bus_id"] is not None:
+                    gpu["minor"] = read_minor(gpu["bus_id"])
         return reading
 
     def memory(self, limit_s: float = LIMIT_S) -> Reading:

@@ -9,7 +9,7 @@ return code as exit status.
 from __future__ import annotations
 
 import re
-from typing import ClassVar, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
+from typing import ClassVar, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from eagleops.remote import command, driver_faults
 from eagleops.remote.context import Context
@@ -17,6 +17,8 @@ from eagleops.remote.failure import Failure
 from eagleops.remote.gpu_facts import Facts, Reading, clock_reasons, unread
 
 LIMIT_S = 10.0
+# A refusal costs 40 ms and, but for a very old driver, comes once a session if at all.
+_TRIES = 2 * 17
 
 # What each fact is called by nvidia-smi, the spelling that most drivers know first. The
 # name comes last: it is the one value that could hold a comma.
@@ -70,6 +72,19 @@ def question(known: Optional[FrozenSet[str]] = None) -> Question:
         return tuple((fact, names[0]) for fact, names in FIELDS)
     spoken = ((fact, [name for name in names if name in known]) for fact, names in FIELDS)
     return tuple((fact, names[0]) for fact, names in spoken if names)
+
+
+def without(asked: Question, field: str) -> Question:
+    """``asked`` with the next spelling in place of ``field``; without its fact if it has none."""
+    later = {names[0]: names[1] for _, names in FIELDS if names[1:]}
+    renamed = ((fact, later.get(name) if name == field else name) for fact, name in asked)
+    return tuple((fact, name) for fact, name in renamed if name is not None)
+
+
+def parse_unknown_field(text: str) -> Optional[str]:
+    """The field that nvidia-smi refuses; an empty string where it does not say which."""
+    found = re.search(r'(?:field "([^"\n]*)" )?is not a valid field', text, re.IGNORECASE)
+    return (found.group(1) or "") if found else None
 
 
 def parse_known_fields(text: str) -> FrozenSet[str]:
@@ -138,14 +153,18 @@ def _fact(fact: str, cell: str) -> object:
 
 
 def parse_compute_apps(text: str) -> List[ComputeApp]:
-    """Reads rows of ``--query-compute-apps=gpu_uuid,pid,used_gpu_memory``; skips any other."""
+    """Reads rows of ``--query-compute-apps`` that begin with uuid and PID and end with memory.
+
+    What stands between them, for example a process name with commas, and any other line
+    is left out.
+    """
     apps = []
     for line in text.splitlines():
-        found = re.fullmatch(r"\s*([^,]+?)\s*,\s*([1-9][0-9]{0,9})\s*,([^,]*)", line)
+        found = re.fullmatch(r"([^,]+),\s*([1-9][0-9]{0,9})\s*,(?:.*,)?([^,]*)", line)
         if found:
             mib = number(found.group(3))
             used_mib = None if mib is None else int(mib)
-            apps.append(ComputeApp(found.group(1), int(found.group(2)), used_mib))
+            apps.append(ComputeApp(found.group(1).strip(), int(found.group(2)), used_mib))
     return apps
 
 
@@ -176,7 +195,7 @@ class NvidiaSmi:
         program: Its path.
     """
 
-    # By program: the help is long, and a session asks often.
+    # By program, what it knows: a session asks often.
     _learned: ClassVar[Dict[str, Question]] = {}
 
     def __init__(self, context: Context, program: str) -> None:
@@ -185,19 +204,24 @@ class NvidiaSmi:
 
     def read(self) -> Reading:
         """Every fact of every GPU, with the processes in its list."""
-        reading = self._ask(self._learned.get(self._program, question()))
-        if reading is None:
-            reading = self._ask(self._learn()) or self._ask(_PLAIN_QUESTION)
-        if reading is None:
-            return Reading([], "nvidia-smi knows none of the fields that it was asked for")
-        return self._with_processes(reading) if reading.gpus else reading
+        asked = self._learned.get(self._program, question())
+        for _ in range(_TRIES):
+            reading = self._ask(asked)
+            if not isinstance(reading, str):
+                self._learned[self._program] = asked
+                return self._with_processes(reading) if reading.gpus else reading
+            known = any(reading == field for _, field in asked)
+            narrower = without(asked, reading) if known else self._learn()
+            asked = _PLAIN_QUESTION if narrower == asked else narrower
+        return Reading([], "nvidia-smi refuses every question after {} tries".format(_TRIES))
 
     def memory(self, limit_s: float = LIMIT_S) -> Reading:
         """``used_mib`` of each GPU, all else unread: the cheapest question there is."""
-        return self._ask(MEMORY_QUESTION, limit_s) or Reading([], "nvidia-smi tells no memory")
+        reading = self._ask(MEMORY_QUESTION, limit_s)
+        return Reading([], "nvidia-smi tells no memory") if isinstance(reading, str) else reading
 
-    def _ask(self, asked: Question, limit_s: float = LIMIT_S) -> Optional[Reading]:
-        """A reading, or None where a field is not known to this nvidia-smi."""
+    def _ask(self, asked: Question, limit_s: float = LIMIT_S) -> Union[Reading, str]:
+        """A reading, or the field that this nvidia-smi does not know."""
         fields = ",".join(field for _, field in asked)
         try:
             finished = self._run("--query-gpu=" + fields, _CSV, limit_s=limit_s)
@@ -205,8 +229,9 @@ class NvidiaSmi:
             return Reading([], _no_answer(failure))
         gpus, rest = parse_gpus(finished.stdout, asked)
         rest += finished.stderr.splitlines()
-        if any("not a valid field" in line for line in rest):
-            return None
+        refused = parse_unknown_field("\n".join(rest))
+        if refused is not None:
+            return refused
         problem = problem_of(finished.exit_status, rest, driver_faults.module_version())
         if not gpus and problem is None:
             problem = "nvidia-smi listed no GPU: " + (" ".join(rest).strip() or "no output")
@@ -214,13 +239,12 @@ class NvidiaSmi:
         return Reading(gpus, problem, next(filter(None, versions), None))
 
     def _learn(self) -> Question:
+        """What to ask going by the help, where the refusal does not name a field of ours."""
         try:
             known = parse_known_fields(self._run("--help-query-gpu").stdout)
         except Failure:
-            known = frozenset()
-        learned = question(known) if "index" in known else _PLAIN_QUESTION
-        self._learned[self._program] = learned
-        return learned
+            return _PLAIN_QUESTION
+        return question(known) if "index" in known else _PLAIN_QUESTION
 
     def _with_processes(self, reading: Reading) -> Reading:
         try:
