@@ -1,0 +1,202 @@
+"""A report in words and tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from eagleops.environment.story import TONES
+from eagleops.environment.values import shown
+from eagleops.view import Cell, Column, Table, Text, Tone, View
+
+if TYPE_CHECKING:
+    from eagleops.environment.report import EnvReport, ProcessReport, VariableReport
+
+# More columns than this, and the processes go down the side.
+MOST_PROCESSES_ACROSS = 10
+MOST_VALUE_CHARACTERS = 24
+MOST_PIDS_NAMED = 8
+
+_INITIAL = {
+    "whole": Text("whole", Tone.DIM),
+    "partly_overwritten": Text("overwritten", Tone.DIM),
+    "overwritten": Text("overwritten", Tone.DIM),
+    "empty": Text("none", Tone.DIM),
+    "unreadable": Text("unreadable", Tone.WARNING),
+}
+
+
+def conclusion(report: EnvReport) -> str:
+    """The report in one line."""
+    total, processes = len(report.expected), len(report.counted)
+    parts = []
+    if not processes:
+        parts.append("no process whose environment counts was found")
+    elif not total:
+        parts.append(f"no variable is expected; {_many(processes, 'process')} read")
+    else:
+        parts.append(_in_effect(report))
+        parts += _not_in_effect(report)
+    if report.missing_workers:
+        titles = ", ".join(worker.title for worker in report.missing_workers)
+        parts.append(f"{_many(len(report.missing_workers), 'expected worker')} not there: {titles}")
+    parts += _initial_witness(report)
+    return "; ".join(parts)
+
+
+def _in_effect(report: EnvReport) -> str:
+    total, processes = len(report.expected), len(report.counted)
+    everywhere = sum(
+        all(process.variables[name].verdict.kind == "ok" for process in report.counted)
+        for name in report.expected
+    )
+    variables = "variable" if total == 1 else "variables"
+    plural = "process" if processes == 1 else "processes"
+    return f"{everywhere} of {total} {variables} in effect in {processes} of {processes} {plural}"
+
+
+def _not_in_effect(report: EnvReport) -> list[str]:
+    found = Counter(
+        (one.verdict.kind, name) for _, name, one in report.judged() if one.verdict.kind != "ok"
+    )
+    order = ("wrong", "missing", "unknown")
+    return [
+        f"{name} {kind} in {count} of {len(report.counted)}"
+        for (kind, name), count in sorted(found.items(), key=lambda item: order.index(item[0][0]))
+    ]
+
+
+def _initial_witness(report: EnvReport) -> list[str]:
+    blind = [process for process in report.counted if "overwritten" in process.initial]
+    if not blind:
+        return []
+    if len(blind) == len(report.counted):
+        whom = "it" if len(blind) == 1 else f"all {len(blind)} of them"
+    else:
+        whom = f"{len(blind)} of them"
+    return [f"/proc/PID/environ is overwritten in {whom}, so it was not used"]
+
+
+def table(report: EnvReport) -> Table:
+    """Workers by variables, a verdict each: workers across while they are few."""
+    if len(report.processes) <= MOST_PROCESSES_ACROSS:
+        return _across(report)
+    return _down(report)
+
+
+def _across(report: EnvReport) -> Table:
+    columns = [Column("variable", wrap=False), Column("expected")]
+    columns += [Column(process.label) for process in report.processes]
+    rows: list[tuple[Cell, ...]] = [
+        ("PID", "", *(_dimmed(str(process.pid), process) for process in report.processes)),
+        ("/proc/PID/environ", "", *(_INITIAL[process.initial] for process in report.processes)),
+    ]
+    rows += [
+        (
+            name,
+            _short(shown(value) if value is not None else "(not set)"),
+            *(_cell(process, name) for process in report.processes),
+        )
+        for name, value in report.expected.items()
+    ]
+    return Table(tuple(columns), tuple(rows))
+
+
+def _down(report: EnvReport) -> Table:
+    columns = [Column("PID", "right"), Column("process"), Column("/proc/PID/environ")]
+    columns += [Column(name) for name in report.expected]
+    rows = [
+        (
+            _dimmed(str(process.pid), process),
+            _dimmed(" ".join(filter(None, (process.role, process.rank))) or "-", process),
+            _INITIAL[process.initial],
+            *(_cell(process, name) for name in report.expected),
+        )
+        for process in report.processes
+    ]
+    return Table(tuple(columns), tuple(rows))
+
+
+def view(report: EnvReport) -> View:
+    """The table, what is not ok and why, and the conclusion."""
+    tone = {0: Tone.GOOD, 1: Tone.BAD, 3: Tone.WARNING}[report.exit_status]
+    notes = [*_problems(report.judged()), *_remarks(report), *_bystanders(report)]
+    head = ": ".join(filter(None, (report.host, report.server, report.conclusion)))
+    return View((table(report),), Text(head, tone), tuple(notes))
+
+
+def _problems(judged: Iterable[tuple[ProcessReport, str, VariableReport]]) -> list[Text]:
+    """Each thing that is not ok once, with the processes that it holds for."""
+    groups: dict[tuple[str, str, str, str], list[int]] = {}
+    for process, name, one in judged:
+        verdict = one.verdict
+        if verdict.kind != "ok":
+            why = ": ".join(filter(None, (verdict.kind, verdict.why)))
+            key = (name, verdict.kind, "; ".join((why, *verdict.notes)), verdict.way_out)
+            groups.setdefault(key, []).append(process.pid)
+    return [
+        Text(f"{name} {words} ({_pids(pids)})" + (f"\n  {way_out}" if way_out else ""), TONES[kind])
+        for (name, kind, words, way_out), pids in groups.items()
+    ]
+
+
+def _remarks(report: EnvReport) -> list[Text]:
+    """What is worth knowing though it is ok."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for process, name, one in report.judged():
+        if one.verdict.kind == "ok":
+            for note in one.verdict.notes:
+                groups.setdefault((name, note), []).append(process.pid)
+    remarks = [f"{name} ok, but {note} ({_pids(pids)})" for (name, note), pids in groups.items()]
+    return [Text(remark, Tone.WARNING) for remark in (*remarks, *report.notes)]
+
+
+def _bystanders(report: EnvReport) -> list[Text]:
+    aside = [
+        (process.pid, name)
+        for process in report.processes
+        if not process.counted and process.role is None
+        for name, one in process.variables.items()
+        if one.verdict.kind in {"wrong", "missing"}
+    ]
+    if not aside:
+        return []
+    names = ", ".join(dict.fromkeys(name for _, name in aside))
+    pids = list(dict.fromkeys(pid for pid, _ in aside))
+    return [
+        Text(f"not counted, for it is no worker that is known ({_pids(pids)}): without {names}")
+    ]
+
+
+def _cell(process: ProcessReport, name: str) -> Cell:
+    one = process.variables[name]
+    kind = one.verdict.kind
+    if not process.counted:
+        return Text(kind, Tone.DIM)
+    if kind != "wrong":
+        return Text(kind, TONES[kind])
+    seen = one.witnesses.effective.values[-1:] or (shown(one.witnesses.live.value),)
+    return Text(f"wrong: {_short(seen[0])}" if seen[0] is not None else "wrong", TONES[kind])
+
+
+def _short(text: str | None) -> str:
+    text = text or ""
+    if len(text) <= MOST_VALUE_CHARACTERS:
+        return text
+    return text[: MOST_VALUE_CHARACTERS - 1] + "…"
+
+
+def _dimmed(text: str, process: ProcessReport) -> Cell:
+    return text if process.counted else Text(text, Tone.DIM)
+
+
+def _pids(pids: list[int]) -> str:
+    named = ", ".join(str(pid) for pid in pids[:MOST_PIDS_NAMED])
+    more = len(pids) - MOST_PIDS_NAMED
+    return f"PID {named}" + (f" and {more} more" if more > 0 else "")
+
+
+def _many(count: int, noun: str) -> str:
+    plural = "" if count == 1 else "es" if noun.endswith("s") else "s"
+    return f"{count} {noun}{plural}"
