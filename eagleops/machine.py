@@ -160,15 +160,16 @@ def _open_host(entry: HostEntry) -> Machine:
 def _container_transport(entry: ContainerEntry, outer: Transport) -> Transport:
     if entry.address:
         return _ssh(entry)
-    from eagleops.transport import inside
+    from eagleops.transport.inside import InsideTransport
+    from eagleops.transport.wrappers import Docker, Incus, LxcAttach, Pct, Wrapper
 
-    wrappers: dict[str, inside.Wrapper] = {
-        "pct": inside.Pct(entry.identifier, program=entry.program or "pct"),
-        "docker": inside.Docker(entry.identifier),
-        "lxc": inside.LxcAttach(entry.identifier),
-        "incus": inside.Incus(entry.identifier),
+    wrappers: dict[str, Wrapper] = {
+        "pct": Pct(entry.vmid or 0, program=entry.program or "pct"),
+        "docker": Docker(entry.identifier),
+        "lxc": LxcAttach(entry.identifier),
+        "incus": Incus(entry.identifier),
     }
-    return inside.InsideTransport(outer, wrappers[entry.kind])
+    return InsideTransport(outer, wrappers[entry.kind])
 
 
 def _ssh(entry: HostEntry | ContainerEntry) -> Transport:

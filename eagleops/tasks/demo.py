@@ -15,10 +15,10 @@ PROFILES = ("baseline", "eagle3-2step")
 @command()
 def demo(call: Call) -> DemoReport:
     """The whole main job on the embedded box: reset, launch, verify, status, stop, twice."""
-    from eagleops.inventory import SHIPPED
+    from eagleops.inventory import shipped
     from eagleops.library import load
     from eagleops.workflows.demo import demo as run_demo
 
-    with load(SHIPPED) as library, call.progress() as progress:
+    with load(shipped()) as library, call.progress() as progress:
         profiles = tuple(map(library.profile, PROFILES))
         return run_demo(library.host("sim").machine, profiles, progress=progress)
