@@ -15,6 +15,7 @@ from eagleops.profile.values import (
     gpu_indices,
     port_number,
     shown,
+    shown_argv,
     strings,
 )
 
@@ -56,7 +57,7 @@ class ProfileEntry:
         default=None, converter=attrs.converters.optional(strings)
     )
     command: tuple[str, ...] | None = attrs.field(
-        default=None, converter=attrs.converters.optional(strings)
+        default=None, converter=attrs.converters.optional(strings), repr=shown_argv
     )
     cwd: str | None = None
     gpus: tuple[int, ...] | None = attrs.field(default=None, converter=gpu_indices)

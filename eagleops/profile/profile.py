@@ -18,6 +18,7 @@ from eagleops.profile.values import (
     port_number,
     redacted,
     shown,
+    shown_argv,
     strings,
 )
 from eagleops.remote import redact
@@ -55,7 +56,7 @@ class Profile:
     env: Mapping[str, str] = attrs.field(factory=dict, converter=env_values, repr=shown)
     unset: frozenset[str] = frozenset()
     inherit: tuple[str, ...] = attrs.field(default=(), converter=strings)
-    command: tuple[str, ...] = attrs.field(default=(), converter=strings)
+    command: tuple[str, ...] = attrs.field(default=(), converter=strings, repr=shown_argv)
     cwd: str | None = None
     gpus: tuple[int, ...] | None = attrs.field(default=None, converter=gpu_indices)
     sim: Mapping[str, Any] = attrs.field(factory=dict, converter=frozen_mapping)

@@ -13,7 +13,7 @@ from eagleops.remote import redact
 
 # A text (a number as it was written), True for a bare flag, a tuple for several values, a
 # mapping for one value in JSON.
-ArgValue: TypeAlias = "str | bool | tuple[str | Mapping[str, Any], ...] | Mapping[str, Any]"
+ArgValue: TypeAlias = str | bool | tuple[str | Mapping[str, Any], ...] | Mapping[str, Any]
 
 # exec takes any name without "="; what a shell could not set is a slip, not a wish.
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -64,6 +64,11 @@ def redacted(values: Mapping[str, Any]) -> dict[str, Any]:
 def shown(values: Mapping[str, Any]) -> str:
     """Flags or variables as a repr tells them: without secrets."""
     return repr(redacted(values))
+
+
+def shown_argv(argv: Iterable[str] | None) -> str:
+    """A command as a repr tells it: without secrets."""
+    return repr(None if argv is None else redact.argv(list(argv)))
 
 
 def passable(text: str) -> bool:

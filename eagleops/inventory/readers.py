@@ -1,0 +1,270 @@
+"""How one value of hosts.yaml is read: from a node to what a field holds, or a problem."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from eagleops.inventory.document import Items, Node, Scalar, Table
+from eagleops.inventory.problems import Problem, Wrong, nearest
+from eagleops.profile.values import (
+    FALSE_FLAG,
+    FLAG_NAME,
+    VARIABLE_NAME,
+    passable,
+)
+
+T = TypeVar("T")
+
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]*)\Z")
+_JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?\Z")
+
+
+def wrong(node: Node, problem: str, way_out: str = "") -> Wrong:
+    """A problem with one value."""
+    return Wrong(Problem(node.line, node.key, problem, way_out))
+
+
+def unexpected(node: Node, expected: str, way_out: str = "") -> Wrong:
+    """A value of another kind than the field's."""
+    return wrong(node, f"expected {expected}, got {node.told}", way_out)
+
+
+def gathered(readings: Iterable[Callable[[], T]]) -> list[T]:
+    """The value of each reading.
+
+    Raises:
+        Wrong: with the problems of all of them, if any has one.
+    """
+    values: list[T] = []
+    problems: list[Problem] = []
+    for reading in readings:
+        try:
+            values.append(reading())
+        except Wrong as found:  # noqa: PERF203 - each reading fails on its own
+            problems += found.problems
+    if problems:
+        raise Wrong(*problems)
+    return values
+
+
+def text(node: Node) -> str:
+    """A text that is not empty."""
+    if not isinstance(node, Scalar) or node.kind != "text":
+        raise unexpected(node, "a text", _quote_hint(node))
+    if not node.text.strip():
+        raise unexpected(node, "a text that is not empty")
+    return handed_on(node)
+
+
+def whole_number(lowest: int, highest: int | None = None) -> Callable[[Node], int]:
+    """A reader of numbers from ``lowest`` to ``highest``."""
+    limits = f"from {lowest} up" if highest is None else f"from {lowest} to {highest}"
+
+    def read(node: Node) -> int:
+        if isinstance(node, Scalar) and node.kind == "text" and _WHOLE.match(node.text):
+            raise unexpected(node, f"a number {limits}", f"Write {node.text} without the quotes.")
+        if not isinstance(node, Scalar) or node.kind != "number" or not _WHOLE.match(node.text):
+            raise unexpected(node, f"a number {limits}")
+        value = int(node.text)
+        if value < lowest or (highest is not None and value > highest):
+            raise unexpected(node, f"a number {limits}")
+        return value
+
+    return read
+
+
+def seconds(node: Node) -> float:
+    """A number above 0, whole or with a fraction."""
+    if isinstance(node, Scalar) and node.kind == "number" and _JSON_NUMBER.match(node.text):
+        value = float(node.text)
+        if value > 0:
+            return value
+    raise unexpected(node, "a number of seconds above 0")
+
+
+def yes_or_no(node: Node) -> bool:
+    """A boolean, in any of YAML's spellings."""
+    if not isinstance(node, Scalar) or node.kind != "boolean":
+        raise unexpected(node, "true or false")
+    return node.text.lower() in {"true", "yes", "on"}
+
+
+def one_of(*choices: str) -> Callable[[Node], str]:
+    """A reader of one of a few words."""
+
+    def read(node: Node) -> str:
+        if isinstance(node, Scalar) and node.text in choices:
+            return node.text
+        given = node.text if isinstance(node, Scalar) else ""
+        raise wrong(
+            node,
+            f"expected one of {', '.join(choices)}, got {node.told}",
+            nearest(given, choices) if given else "",
+        )
+
+    return read
+
+
+def list_of(read: Callable[[Node], T], *, single: bool = False) -> Callable[[Node], tuple[T, ...]]:
+    """A reader of lists; ``single`` takes one value alone for a list of one."""
+
+    def read_list(node: Node) -> tuple[T, ...]:
+        if isinstance(node, Items):
+            return tuple(gathered(partial(read, item) for item in node))
+        if single and isinstance(node, Scalar):
+            return (read(node),)
+        raise unexpected(node, "a list", _list_hint(node))
+
+    return read_list
+
+
+def handed_on(node: Node) -> str:
+    """A text or a number as it was written, for a process to get; it may be empty."""
+    if not isinstance(node, Scalar) or node.kind not in {"text", "number"}:
+        raise unexpected(node, "a text or a number", _quote_hint(node))
+    if not passable(node.text):
+        raise wrong(node, "it holds a NUL byte or half a surrogate pair: no process can get it")
+    return node.text
+
+
+def path(node: Node) -> Path:
+    """A path on this machine, ``~`` and relative to hosts.yaml allowed."""
+    return Path(text(node))
+
+
+def absolute_path(node: Node) -> str:
+    """A path on another machine."""
+    value = text(node)
+    if not value.startswith("/"):
+        raise unexpected(node, "a path from / on", "Nothing over there is relative to this file.")
+    return value
+
+
+def address(node: Node) -> str:
+    """``user@host[:port]`` or a Host of ssh_config."""
+    value = text(node)
+    user, at, host = value.rpartition("@")
+    if re.search(r"\s", value) or not host or (at and not user):
+        raise unexpected(node, "user@host, user@host:port, or a Host of ssh_config")
+    if user.startswith("-") or host.startswith("-"):
+        raise wrong(node, f"{node.told} begins with a dash: ssh would take it for an option")
+    return value
+
+
+def variable_name(node: Node) -> str:
+    """The name of a variable."""
+    value = text(node)
+    if not VARIABLE_NAME.match(value):
+        raise unexpected(node, "a variable's name (letters, digits, underscores; no digit first)")
+    return value
+
+
+def env(node: Node) -> dict[str, str | None]:
+    """A profile's variables; None removes one."""
+
+    def read(name: str, value: Node) -> tuple[str, str | None]:
+        if not VARIABLE_NAME.match(name):
+            problem = f"{name!r} is no variable's name"
+            raise wrong(value, problem, "Letters, digits and underscores; no digit first.")
+        if isinstance(value, Scalar) and value.kind == "boolean":
+            quoted = f"Put it in quotes: '{value.text}'. Unquoted, YAML 1.1 reads true or false."
+            raise unexpected(value, "a text or a number", quoted)
+        if isinstance(value, Scalar) and value.kind == "blank":
+            raise unexpected(
+                value, "a text or a number", "Write null to remove it, or '' for an empty value."
+            )
+        if isinstance(value, Scalar) and value.kind == "null":
+            return name, None
+        return name, handed_on(value)
+
+    return dict(gathered(pairs(node, read)))
+
+
+def args(node: Node) -> dict[str, Any]:
+    """A profile's flags; None removes one."""
+
+    def read(name: str, value: Node) -> tuple[str, Any]:
+        if not FLAG_NAME.match(name):
+            bare = name.lstrip("-")
+            way_out = f"Write it without its dashes: {bare}." if FLAG_NAME.match(bare) else ""
+            raise wrong(value, f"{name!r} is no flag's name", way_out)
+        return name, _flag_value(value)
+
+    return dict(gathered(pairs(node, read)))
+
+
+def json_table(node: Node) -> dict[str, Any]:
+    """A mapping of JSON values."""
+    if not isinstance(node, Table):
+        raise unexpected(node, "a mapping")
+    value: dict[str, Any] = json_value(node)
+    return value
+
+
+def json_value(node: Node) -> Any:
+    """A JSON value: unquoted numbers, true, false and null are what JSON takes them for."""
+    if isinstance(node, Table):
+        return dict(gathered(pairs(node, lambda name, value: (name, json_value(value)))))
+    if isinstance(node, Items):
+        return gathered(partial(json_value, item) for item in node)
+    if node.quoted or (node.kind == "text" and not _JSON_NUMBER.match(node.text)):
+        return handed_on(node)
+    if node.kind == "blank":
+        raise unexpected(node, "a value")
+    try:
+        return json.loads(node.text)
+    except ValueError:
+        if node.kind == "null":
+            return None
+        raise unexpected(
+            node, "a value that JSON knows", f"Put it in quotes for a text: '{node.text}'."
+        ) from None
+
+
+def _flag_value(value: Node) -> Any:
+    if isinstance(value, Table):
+        return json_table(value)
+    if isinstance(value, Items):
+        return list_of(_flag_item)(value)
+    if value.kind == "boolean":
+        if yes_or_no(value):
+            return True
+        raise wrong(value, f"{value.text} is no flag's value", FALSE_FLAG)
+    if value.kind == "null":
+        return None
+    if value.kind == "blank":
+        raise unexpected(
+            value, "a value", "true for a bare flag, null to leave it out, '' for an empty value."
+        )
+    return handed_on(value)
+
+
+def _flag_item(item: Node) -> Any:
+    return json_table(item) if isinstance(item, Table) else handed_on(item)
+
+
+def pairs(
+    node: Node, read: Callable[[str, Node], tuple[str, T]]
+) -> Iterable[Callable[[], tuple[str, T]]]:
+    """The readings of each entry of a mapping, for :func:`gathered`."""
+    if not isinstance(node, Table):
+        raise unexpected(node, "a mapping")
+    return (partial(read, name, value) for name, value in node.items())
+
+
+def _quote_hint(node: Node) -> str:
+    if isinstance(node, Scalar) and node.kind in {"boolean", "number"}:
+        return f"Put it in quotes for a text: '{node.text}'."
+    return ""
+
+
+def _list_hint(node: Node) -> str:
+    if isinstance(node, Scalar) and node.kind == "text":
+        words = ", ".join(node.text.split())
+        return f"Write [{words}]."
+    return ""
