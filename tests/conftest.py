@@ -4,6 +4,7 @@
     A real OpenSSH server on loopback for this test alone (parts.sshd.Sshd): ``.address``,
     ``.options(**changes)``, ``.transport(via=link, **changes)``, ``.link(delay_s=0.1)``,
     ``.ssh_config(alias)``, ``.connections()``, ``.kill_connections()``, ``.proxy_command``.
+    Commands have an empty folder as HOME (``.home``).
 ``make_sshd``
     ``make_sshd(environment={"PATH": ...}, settings=["MaxSessions 2"], host_key=path)`` for
     more of them.
@@ -29,10 +30,23 @@ import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from parts.container import Container, free_vmid
 from parts.sshd import Keys, Sshd
+
+# A machine that runs four tests at once is no judge of one example's time, and a server or
+# a container that serves all examples of one test is meant to.
+hypothesis.settings.register_profile(
+    "eagleops",
+    deadline=None,
+    suppress_health_check=[
+        hypothesis.HealthCheck.function_scoped_fixture,
+        hypothesis.HealthCheck.too_slow,
+    ],
+)
+hypothesis.settings.load_profile("eagleops")
 
 
 @pytest.fixture(scope="session")

@@ -30,9 +30,11 @@ def complete(
     deadline = Deadline.after(timeout_s)
     channel = transport.open(encoded, timeout_s=timeout_s)
     try:
-        # Both directions at once: a command may answer before it has read everything.
-        feeder = threading.Thread(target=_feed, args=(channel, stdin), daemon=True)
-        feeder.start()
+        if stdin:
+            # Both directions at once: a command may answer before it has read everything.
+            threading.Thread(target=_feed, args=(channel, stdin), daemon=True).start()
+        else:
+            channel.send_eof()
         chunks = []
         while data := channel.recv(deadline.remaining_s()):
             chunks.append(data)

@@ -37,8 +37,19 @@ class InsideTransport:
         return self.outer.open(self.wrapper.argv(argv), timeout_s=timeout_s)
 
     def run(self, argv: Argv, *, stdin: bytes = b"", timeout_s: float | None = None) -> Completed:
-        """As :meth:`eagleops.transport.base.Transport.run`."""
-        return complete(self, argv, stdin=stdin, timeout_s=timeout_s)
+        """As :meth:`eagleops.transport.base.Transport.run`.
+
+        A command that failed without a word on stdout, and with the wrapper's own refusal on
+        stderr, was never run: that is a ConnectFailed, or is tried in the way that works.
+        """
+        completed = complete(self, argv, stdin=stdin, timeout_s=timeout_s)
+        if completed.exit_status != 0 and not completed.stdout:
+            stderr = completed.stderr.decode("utf-8", "replace")
+            if self.adapt(stderr):
+                return self.run(argv, stdin=stdin, timeout_s=timeout_s)
+            if (refused := self.explain(stderr)) is not None:
+                raise refused
+        return completed
 
     def explain(self, stderr: str) -> ConnectFailed | None:
         """As :meth:`eagleops.transport.base.Transport.explain`."""

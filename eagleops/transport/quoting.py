@@ -4,7 +4,8 @@ SSH carries no argv: sshd hands one string to the user's login shell. The line i
 that sh, dash, bash, zsh and fish all read the same words from it: text in single quotes,
 and backslash and single quote outside of quotes, as ``\\`` and ``\'``, for fish knows
 escapes inside single quotes and the others do not. ``exec`` in front keeps the shell's own
-functions and built-ins of the same name out, and leaves no shell behind to wait.
+functions and built-ins of the same name out (zsh's built-ins but), and leaves no shell
+behind to wait.
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ from eagleops.errors import UsageError
 
 _ADDRESS = re.compile(
     r"""(?:ssh://)?
-        (?:(?P<user>[^@]+)@)?
+        (?:(?P<user>.+)@)?
         (?: \[(?P<literal>[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?)\]
           | (?P<ipv6>[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9_.-]+)?)
-          | (?P<name>[^:\[\]]+) )
+          | (?P<name>[^:@\[\]]+) )
         (?::(?P<port>[0-9]{1,5}))?/?""",
     re.VERBOSE,
 )

@@ -13,6 +13,7 @@ import paramiko
 from eagleops.errors import ConnectFailed, TimedOut, Unreachable
 from eagleops.transport.deadline import Deadline
 from eagleops.transport.ssh_errors import LINK_ERRORS, link_lost
+from eagleops.transport.ssh_transport import guard
 from eagleops.transport.tail import Tail
 
 _CHUNK_BYTES = 256 * 1024
@@ -96,6 +97,7 @@ class SshChannel:
         self._channel = channel
         self._where = where
         self._released = released
+        self._guard = guard(channel)
         self._tail = Tail()
         self._closed = False
         # Readiness of either stream, and of the end, as a file that poll can wait for.
@@ -107,7 +109,8 @@ class SshChannel:
         left = memoryview(data)
         while left and not self._closed:
             try:
-                sent = self._channel.send(left[:_CHUNK_BYTES].tobytes())
+                with self._guard.speaking:
+                    sent = self._channel.send(left[:_CHUNK_BYTES].tobytes())
             except LINK_ERRORS as error:
                 if self._link_is_up():
                     return  # the command reads no more, which is its right
@@ -118,7 +121,7 @@ class SshChannel:
 
     def send_eof(self) -> None:
         """As :meth:`eagleops.transport.base.Channel.send_eof`."""
-        with self._link_errors():
+        with self._link_errors(), self._guard.speaking:
             self._channel.shutdown_write()
 
     def recv(self, timeout_s: float | None = None) -> bytes:
@@ -148,7 +151,7 @@ class SshChannel:
         self._read_stderr()
         if self._channel.exit_status >= 0:
             return self._channel.exit_status
-        name = getattr(self._channel, "exit_signal", None)
+        name = self._guard.exit_signal
         if name is None:
             raise link_lost(self._where, "the link broke before the command's end was told")
         return -getattr(signal, f"SIG{name}", signal.SIGKILL)
@@ -165,7 +168,11 @@ class SshChannel:
         self._released()
 
     def _close(self) -> None:
-        with contextlib.suppress(*LINK_ERRORS):
+        # A send that waits for room gives way; a second close finds nothing to do.
+        with self._channel.lock:
+            self._channel.eof_sent = True
+            self._channel.out_buffer_cv.notify_all()
+        with contextlib.suppress(*LINK_ERRORS), self._guard.speaking:
             self._channel.close()
 
     def _await(self, deadline: Deadline) -> None:

@@ -22,6 +22,7 @@ from eagleops.transport.host_key_policy import HostKeyPolicy
 from eagleops.transport.ssh_config import HostSettings, route
 from eagleops.transport.ssh_errors import login_failed, login_timed_out
 from eagleops.transport.ssh_options import SshOptions
+from eagleops.transport.ssh_transport import Transport
 
 # Without a handler, logging prints Paramiko's errors to stderr; ours say the same, better.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -195,29 +196,6 @@ class _Login:
 
     def _timed_out(self, deadline: Deadline) -> ConnectFailed:
         return login_timed_out(deadline.limit_s or 0.0, self._where, self._settings.address)
-
-
-class Transport(paramiko.Transport):
-    """Paramiko's transport, which also remembers the signal that ended a command."""
-
-
-def _with_exit_signal(channel: paramiko.Channel, message: paramiko.Message) -> None:
-    """Notes ``exit-signal``, which Paramiko passes over, and hands the message on."""
-    start = message.packet.tell()
-    if message.get_text() == "exit-signal":
-        message.get_boolean()
-        channel.exit_signal = message.get_text()  # type: ignore[attr-defined]
-    message.packet.seek(start)
-    channel._handle_request(message)  # type: ignore[attr-defined] # noqa: SLF001
-
-
-# A table of Paramiko's that it calls "for easier subclass twiddling"; without it a command
-# that a signal ended looks like a broken link, and nothing worse.
-_TABLE = getattr(paramiko.Transport, "_channel_handler_table", {})
-Transport._channel_handler_table = {  # type: ignore[attr-defined] # noqa: SLF001
-    **_TABLE,
-    paramiko.common.MSG_CHANNEL_REQUEST: _with_exit_signal,
-}
 
 
 def _quicken(sock: Any) -> None:

@@ -55,7 +55,7 @@ LOGIN_ERRORS: Mapping[type[BaseException], tuple[str, str]] = {
     paramiko.ProxyCommandFailure: ("the proxy command failed: {error}", _SERVER_WAY_OUT),
     ssh_exception.CouldNotCanonicalize: ("its name cannot be resolved: {error}", _NETWORK_WAY_OUT),
     paramiko.ConfigParseError: ("ssh_config cannot be read: {error}", "See man ssh_config."),
-    ssh_exception.NoValidConnectionsError: ("{error}", _NETWORK_WAY_OUT),
+    ssh_exception.NoValidConnectionsError: ("{error.strerror}", _NETWORK_WAY_OUT),
     buffered_pipe.PipeTimeout: ("the server fell silent", _NETWORK_WAY_OUT),
     paramiko.SSHException: ("{error}", _SERVER_WAY_OUT),
     EOFError: (

@@ -220,11 +220,13 @@ def _not_running(container: str, start: str) -> Refusal:
 
 
 def _not_installed(stderr: str, program: str) -> Refusal | None:
-    last = stderr.rstrip().rpartition("\n")[2]
-    if re.search(rf"\b{re.escape(program)}['\"]?: .*(not found|No such file)", last):
-        return Refusal(
-            f"{program} is not there",
-            "Is this the host that holds the container, and is the program on the PATH of a "
-            "command that SSH runs?",
-        )
-    return None
+    """A login shell's words for it, of bash, dash, zsh or fish."""
+    name = re.escape(program)
+    missing = "not found|[Nn]o such file or directory"
+    if not _says(stderr, rf"(?:^|\s){name}: (?:{missing})$|(?:{missing}|Unknown command): {name}$"):
+        return None
+    return Refusal(
+        f"{program} is not there",
+        "Is this the host that holds the container, and is the program on the PATH of a "
+        "command that SSH runs?",
+    )
