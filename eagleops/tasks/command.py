@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -90,11 +90,15 @@ class Call:
 Command = Callable[..., "Result | None"]
 
 
-def command(help: Mapping[str, str] | None = None) -> Callable[[Command], Task[Any]]:  # noqa: A002
+def command(
+    help: Mapping[str, str] | None = None,  # noqa: A002 - Invoke's own name for it
+    repeatable: Sequence[str] = (),
+) -> Callable[[Command], Task[Any]]:
     """Makes an Invoke task of a command.
 
     Args:
         help: A text for each of its own flags, as Invoke takes them.
+        repeatable: Those of its flags that may be given more than once.
     """
 
     def decorate(body: Command) -> Task[Any]:
@@ -114,7 +118,11 @@ def command(help: Mapping[str, str] | None = None) -> Callable[[Command], Task[A
         run.__name__ = body.__name__
         run.__module__ = body.__module__
         run.__signature__ = _signature(body, run)  # type: ignore[attr-defined]
-        made: Task[Any] = task(auto_shortflags=False, help={**COMMON_HELP, **(help or {})})(run)
+        made: Task[Any] = task(
+            auto_shortflags=False,
+            help={**COMMON_HELP, **(help or {})},
+            iterable=list(repeatable),
+        )(run)
         return made
 
     return decorate

@@ -8,6 +8,7 @@ from eagleops.tasks.command import HOST_HELP, NAME_HELP, Call, command
 
 if TYPE_CHECKING:
     from eagleops.environment import EnvReport
+    from eagleops.workflows.explain import Explained
     from eagleops.workflows.launch import LaunchReport
     from eagleops.workflows.stop import StopReport
 
@@ -57,11 +58,45 @@ def launch(
         )
 
 
-@command(help={**HOST_HELP, **NAME_HELP})
-def verify_env(call: Call, name: str | None = None, host: str | None = None) -> EnvReport:
+@command(
+    help={
+        **HOST_HELP,
+        **NAME_HELP,
+        "pid": "the main process of a server that eagleops did not launch",
+        "expect": "NAME=VALUE that must hold (NAME= for an empty value); may be given again",
+        "profile": "what the server should run as, instead of what was launched",
+        "explain": "tell the story of one variable",
+        "worker": "with --explain: in the process of this PID",
+    },
+    repeatable=["expect"],
+)
+def verify_env(
+    call: Call,
+    expect: list[str],
+    name: str | None = None,
+    host: str | None = None,
+    pid: int = 0,
+    profile: str | None = None,
+    explain: str | None = None,
+    worker: int = 0,
+) -> EnvReport | Explained:
     """Three witnesses for each worker and variable: what it really runs with."""
+    from eagleops.workflows.explain import explain as explained
+    from eagleops.workflows.verify import expectations, verify
+
+    library = call.library()
+    expected = expectations(expect)
+    chosen = library.profile(profile) if profile else None
     with call.progress() as progress:
-        return call.host(host).server(name).verify_env(progress=progress)
+        report = verify(
+            library.host(host).machine,
+            name=name,
+            pid=pid or None,
+            expected=expected,
+            profile=chosen,
+            progress=progress,
+        )
+    return explained(report, explain, worker or None) if explain else report
 
 
 @command(

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from eagleops.engines import ENGINES, ExpectedWorkers, Override, Role
 from eagleops.environment import Engine, EnvReport, judge
-from eagleops.errors import UsageError
+from eagleops.errors import ProfileError, UsageError
 from eagleops.profile import Profile
 from eagleops.session import OnEvent
 from eagleops.workflows.progress import Progress, events_of, unwatched
@@ -77,6 +77,25 @@ def verify(
     return judge(read, values, host=machine.name, engine=facts)
 
 
+def expectations(pairs: Iterable[str]) -> dict[str, str | None]:
+    """``NAME=VALUE`` pairs, as ``--expect`` takes them.
+
+    Raises:
+        UsageError: for one without a name or without ``=``.
+    """
+    expected: dict[str, str | None] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not name or not equals:
+            raise UsageError(
+                problem=f"NAME=VALUE is expected, got {pair!r}",
+                where="--expect",
+                way_out="For example: --expect NCCL_PROTO=LL.",
+            )
+        expected[name] = value
+    return expected
+
+
 def _with_state_dir(
     expected: Mapping[str, str | None], server: Mapping[str, Any] | None
 ) -> dict[str, str | None]:
@@ -122,7 +141,10 @@ def _overrides(
             args=_flags(spec.get("argv", ())),
             env={n: v for n, v in spec.get("expected", {}).items() if v is not None},
         )
-    return ENGINES[engine].overrides(profile)
+    try:
+        return ENGINES[engine].overrides(profile)
+    except ProfileError:  # a flag that no engine takes: what it does is then not known
+        return ()
 
 
 def _flags(argv: Iterable[str]) -> dict[str, str | bool]:
