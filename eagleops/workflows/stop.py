@@ -20,7 +20,8 @@ class StopReport:
     """A server that was ended.
 
     Attributes:
-        killed: ``pid``, ``signal`` and ``gone_s`` of each process of its tree.
+        killed: ``pid``, ``signal`` and ``gone_s`` of each process that had to be signalled.
+        tree: How many processes it had.
         left: What could not be ended: ``pid``, ``state``, ``reason``.
         drain: How the wait for the memory of its GPUs ended.
     """
@@ -29,6 +30,7 @@ class StopReport:
     server: ServerFacts
     killed: tuple[dict[str, Any], ...]
     left: tuple[dict[str, Any], ...]
+    tree: int
     drain: Drain
 
     @property
@@ -55,7 +57,9 @@ class StopReport:
         if self.left:
             stuck = ", ".join(f"PID {one['pid']} ({one['reason']})" for one in self.left)
             return View(conclusion=Text(f"{head}: could not be killed: {stuck}", Tone.BAD))
-        ended = f"{head} stopped ({len(self.killed)} processes)"
+        ended = f"{head} stopped, {self.tree} processes gone"
+        if not self.drain.gpus:
+            return View(conclusion=Text(ended, Tone.GOOD))
         if not self.drain.drained:
             held = f"{ended}, but GPU memory is still held: {self.drain.held}"
             return View(conclusion=Text(held, Tone.BAD))
@@ -102,6 +106,7 @@ def stop(
         ServerFacts.from_dict(stopped["server"]),
         tuple(stopped["killed"]),
         tuple(stopped["left"]),
+        sum(process.server == name for process in before.processes),
         drained,
     )
 
