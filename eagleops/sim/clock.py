@@ -14,6 +14,8 @@ import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from eagleops.sim.settings import Settings, SimError
+
 # Golden ratio: the phases of any number of requests in a row lie evenly.
 _GOLDEN = 0.6180339887498949
 
@@ -46,6 +48,31 @@ class TokenClock(NamedTuple):
     most: int = 1
     noise: float = 0.0
     seed: int = 0
+
+    @classmethod
+    def of(cls, settings: Settings, drafts: int) -> TokenClock:
+        """The clock of a server.
+
+        Args:
+            settings: What its profile says.
+            drafts: Tokens drafted in a speculative cycle; 0 without speculation.
+
+        Raises:
+            SimError: if a cycle would have to yield more tokens than it can.
+        """
+        ttft_s = settings.ttft_ms / 1000 / settings.speed
+        noise = settings.noise_pct / 100
+        if not drafts:
+            step_s = 1 / settings.tok_s / settings.speed
+            return cls(step_s, ttft_s, noise=noise, seed=settings.seed)
+        most = drafts + 1
+        if settings.accept_length > most:
+            raise SimError(
+                f"`sim: accept_length` of {settings.accept_length:g} is more than the {most} "
+                f"tokens that a cycle with {drafts} drafted ones can yield"
+            )
+        cycle_s = settings.cycle_ms / 1000 / settings.speed
+        return cls(cycle_s, ttft_s, settings.accept_length, most, noise, settings.seed)
 
     def ticks(self, tokens: int, request: int, slowdown: float = 1.0) -> Iterator[Tick]:
         """The schedule of a reply.

@@ -129,6 +129,7 @@ class Decoder:
 
     Attributes:
         totals: What has been decoded.
+        yields: Cycles by the number of drafted tokens that were right.
         running: Requests on their way.
         paced: Whether the clock is in force: not for the warm-up.
         ttft, latency, gap: Seconds to the first token, of whole replies, between tokens.
@@ -149,6 +150,7 @@ class Decoder:
         self.totals = Totals()
         self.running = 0
         self.paced = False
+        self.yields: list[int] = []
         self._latest: Reply | None = None
         self.ttft = Histogram(_TTFT_S)
         self.latency = Histogram(_LATENCY_S)
@@ -159,6 +161,11 @@ class Decoder:
     def speculative(self) -> bool:
         """Whether it decodes in cycles."""
         return self._clock.accept_length is not None
+
+    @property
+    def most(self) -> int:
+        """Tokens that a cycle can yield at most."""
+        return self._clock.most
 
     @property
     def pace_tok_s(self) -> float:
@@ -221,6 +228,8 @@ class Decoder:
                 1, reply.prompt_tokens, reply.tokens, reply.cycles, reply.first_s, reply.last_s
             )
             self.totals = Totals._make(a + b for a, b in zip(self.totals, ended, strict=True))
+            pairs = itertools.zip_longest(self.yields, reply.yields, fillvalue=0)
+            self.yields = [a + b for a, b in pairs]
         self.ttft.observe(reply.first_s)
         self.latency.observe(reply.last_s)
 

@@ -15,7 +15,8 @@
 ``fail``           how it fails: a name in :data:`FAILURES`
 ``fail_rank``      the rank that does (0)
 ``after_s``        and when, for the failures that come after it was ready (1)
-``orphans``        true: workers outlive a main process that was killed (false)
+``orphans``        true: workers outlive a main process that was killed (as the real ones:
+                   SGLang's die with it, vLLM 0.32's live on)
 ================== ========================================================================
 """
 
@@ -69,7 +70,7 @@ class Settings(NamedTuple):
     fail: str = ""
     fail_rank: int = 0
     after_s: float = 1.0
-    orphans: bool = False
+    orphans: bool | None = None
 
     @classmethod
     def of_this_process(cls) -> Settings:
@@ -112,7 +113,7 @@ class Settings(NamedTuple):
 
 
 def _typed(name: str, value: Any, defaults: Settings) -> Any:
-    default = getattr(defaults, name)
+    default = False if name == "orphans" else getattr(defaults, name)
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if type(value) is not type(default):

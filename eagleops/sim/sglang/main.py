@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
 from eagleops.sim.clock import TokenClock
-from eagleops.sim.engine import scaled, visible_gpus
+from eagleops.sim.engine import visible_gpus
 from eagleops.sim.layout import Layout
 from eagleops.sim.memory import Plan
 from eagleops.sim.settings import Settings, SimError
@@ -73,20 +73,9 @@ class Launch(NamedTuple):
         Raises:
             SimError: if a cycle would have to yield more tokens than it can.
         """
-        settings = self.settings
-        ttft_s = scaled(settings.ttft_ms / 1000, settings)
-        noise = settings.noise_pct / 100
-        if not self.speculative:
-            step_s = scaled(1 / settings.tok_s, settings)
-            return TokenClock(step_s, ttft_s, noise=noise, seed=settings.seed)
-        most = int(self.arguments["speculative_num_steps"]) + 1
-        if settings.accept_length > most:
-            raise SimError(
-                f"`sim: accept_length` of {settings.accept_length:g} is more than the {most} "
-                f"tokens that a cycle of {most - 1} steps can yield"
-            )
-        cycle_s = scaled(settings.cycle_ms / 1000, settings)
-        return TokenClock(cycle_s, ttft_s, settings.accept_length, most, noise, settings.seed)
+        # With top-k 1 a cycle drafts as many tokens as it has steps.
+        steps = int(self.arguments["speculative_num_steps"] or 0) if self.speculative else 0
+        return TokenClock.of(self.settings, steps)
 
 
 def _prepared(argv: Sequence[str], log: Log) -> Launch:

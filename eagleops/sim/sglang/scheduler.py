@@ -51,7 +51,7 @@ class Job(NamedTuple):
 
 def run_detokenizer(main: int, settings: Settings) -> None:
     """The detokenizer's process: it has a title, and waits."""
-    if not settings.orphans:
+    if settings.orphans is not True:
         engine.die_with_parent(main)
     engine.take_title("sglang::detokenizer", SET_AGAIN)
     _wait()
@@ -64,7 +64,7 @@ def run_scheduler(job: Job, ready: Connection) -> None:
         job: What it is to do.
         ready: Gets a word when it is ready; closed without one when it failed.
     """
-    if not job.settings.orphans:
+    if job.settings.orphans is not True:
         engine.die_with_parent(job.main)
     suffix = f"_TP{job.rank}" if job.ranks > 1 else ""
     engine.take_title(f"sglang::scheduler{suffix}", SET_AGAIN)

@@ -1,3 +1,3 @@
-"""A stand-in vLLM."""
+"""A stand-in vLLM: its OpenAI API server, like 0.32.0."""
 
-__version__ = "0.0"
+__version__ = "0.32.0+simulated"
