@@ -45,6 +45,8 @@ def open_file(path: Path, timeout_s: float) -> Opened:
     """
     if path.is_dir():
         raise refusal(path, "is a folder, a ledger is a file", "Name a file in it: ledger.db.")
+    if path.parent.exists() and not path.parent.is_dir():
+        raise refusal(path, f"{path.parent} is no folder", "Name another place as `ledger:`.")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with name_held(path):
@@ -76,7 +78,10 @@ def _open_held(path: Path, timeout_s: float) -> Opened:
             return _migrated(path, connection, notice)
     connection.close()
     notice = _begin_anew(path, trouble)
-    return Opened(_connect(path, timeout_s, "rw"), read_only=False, notice=notice)
+    with _closed_on_error(_connect(path, timeout_s, "rw")) as connection:
+        if trouble := _trouble(path, connection):
+            raise refusal(path, f"a new ledger cannot be read: {trouble}")
+    return Opened(connection, read_only=False, notice=notice)
 
 
 def _begin_anew(path: Path, trouble: str) -> str:
@@ -110,15 +115,11 @@ def _connect(path: Path, timeout_s: float, mode: str) -> sqlite3.Connection:
     # A mode that cannot create: a name that has vanished must not become an empty ledger.
     uri = f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}"
     try:
-        connection = sqlite3.connect(
+        return sqlite3.connect(
             uri, uri=True, timeout=timeout_s, isolation_level=None, check_same_thread=False
         )
-        with _closed_on_error(connection):
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA foreign_keys = ON")
     except sqlite3.Error as error:
         raise refusal(path, f"the ledger cannot be opened: {error}") from error
-    return connection
 
 
 def _trouble(path: Path, connection: sqlite3.Connection) -> str:
@@ -128,6 +129,8 @@ def _trouble(path: Path, connection: sqlite3.Connection) -> str:
         LedgerError: if it is another program's database.
     """
     try:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         if application != schema.APPLICATION_ID:
             raise refusal(
@@ -181,7 +184,7 @@ def _open_read_only(path: Path, timeout_s: float) -> Opened:
         return _read_only(path, _connect(path, timeout_s, "ro"))
     except LedgerError as error:
         # SQLite's shared memory cannot be made here: but where nobody may write, nobody does.
-        if "unable to open database file" not in str(error):
+        if "cannot be opened" not in error.problem:
             raise
     return _read_only(path, _connect(path, timeout_s, "ro&immutable=1"))
 
