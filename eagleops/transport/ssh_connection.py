@@ -104,6 +104,7 @@ class _Login:
         self._via = via
         self._policy = HostKeyPolicy(settings, options.host_keys, where)
         self._proxy: subprocess.Popen[bytes] | None = None
+        self._sock: Any = None
         self._fabric: fabric.Connection | None = None
 
     def make(self, deadline: Deadline) -> None:
@@ -136,7 +137,8 @@ class _Login:
         """Ends the login."""
         if self.transport is not None:
             self.transport.close()
-            self.transport.sock.close()
+        if self._sock is not None:
+            self._sock.close()
         if self._proxy is not None:
             proxy_command.stop(self._proxy)
 
@@ -169,8 +171,8 @@ class _Login:
     def _socket(self, deadline: Deadline) -> Any:
         """The way to the server; None lets Paramiko make a TCP connection."""
         if self._settings.proxy_command:
-            ours, self._proxy = proxy_command.start(self._settings.proxy_command)
-            return ours
+            self._sock, self._proxy = proxy_command.start(self._settings.proxy_command)
+            return self._sock
         if self._via is None or self._via.transport is None:
             return None
         return self._via.transport.open_channel(
@@ -182,6 +184,7 @@ class _Login:
 
     def _transport(self, sock: Any, **settings: Any) -> paramiko.Transport:
         """Paramiko's transport as we want it: called by its client, before the handshake."""
+        self._sock = sock
         _quicken(sock)
         self.transport = Transport(sock, **settings)
         security = self.transport.get_security_options()

@@ -33,6 +33,7 @@ class Link:
     _listener: socket.socket = attrs.field(alias="listener", kw_only=True)
     _flowing: threading.Event = attrs.field(factory=threading.Event, init=False)
     _sockets: list[socket.socket] = attrs.field(factory=list, init=False)
+    _hang_at: int | None = attrs.field(default=None, init=False)
     _closed: bool = attrs.field(default=False, init=False)
 
     @classmethod
@@ -47,6 +48,10 @@ class Link:
     def hang(self) -> None:
         """Passes no byte on any more, and closes nothing: as a frozen peer or a dead route."""
         self._flowing.clear()
+
+    def hang_after(self, bytes_to_go: int) -> None:
+        """Hangs once so many more bytes have gone through, both directions together."""
+        self._hang_at = self.bytes_carried + bytes_to_go
 
     def resume(self) -> None:
         """Passes bytes on again, those held back first."""
@@ -110,6 +115,10 @@ class Link:
             due, data = held.get()
             time.sleep(max(0.0, due - time.monotonic()))
             self._flowing.wait()
+            if self._hang_at is not None and self.bytes_carried >= self._hang_at:
+                self._hang_at = None
+                self.hang()
+                self._flowing.wait()
             try:
                 if not data:
                     sink.shutdown(socket.SHUT_WR)

@@ -79,11 +79,8 @@ NO_PROGRAM_INSIDE = (
 NOT_RUNNING = [
     (Pct(129), "container '129' not running!\n", "pct start 129"),
     (Pct(129), "Error: container '129' not running!\n", "pct start 129"),
-    (
-        Pct(129),
-        NO_INIT,
-        "lxc-start -n 129",
-    ),
+    (Pct(129), NO_INIT, "pct start 129"),
+    (LxcAttach("129"), NO_INIT, "lxc-start -n 129"),
     (
         Docker("129"),
         "Error response from daemon: container 5f1c is not running\n",

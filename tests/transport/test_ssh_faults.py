@@ -1,0 +1,199 @@
+"""What breaks between two machines: a peer that hangs, a link that is cut, an sshd killed."""
+
+import threading
+import time
+
+import pytest
+
+from eagleops.errors import ConnectFailed, LinkLost, TimedOut, Unreachable
+from parts.poll import until
+
+LIMIT_S = 30.0
+
+
+@pytest.fixture
+def link(sshd):
+    """A way to the sshd that can hang and be cut."""
+    return sshd.link()
+
+
+@pytest.fixture
+def transport(sshd, link):
+    """A transport over that way, logged in."""
+    transport = sshd.transport(via=link)
+    transport.run(["true"], timeout_s=LIMIT_S)
+    return transport
+
+
+def seconds(action):
+    """How long ``action`` takes."""
+    started = time.monotonic()
+    action()
+    return time.monotonic() - started
+
+
+def test_a_peer_that_hangs_is_noticed_while_a_command_runs(transport, link):
+    """A link that passes nothing on and closes nothing ends a run within its limit."""
+    threading.Timer(0.3, link.hang).start()
+
+    def run():
+        with pytest.raises(TimedOut, match="sleep did not end within 1.5 s; it may still run"):
+            transport.run(["sleep", "60"], timeout_s=1.5)
+
+    assert seconds(run) < 4.0
+
+
+def test_a_peer_that_hangs_is_noticed_while_a_channel_opens(transport, link):
+    """The limit holds for the opening of a channel too, where Paramiko would wait an hour."""
+    link.hang()
+
+    def open_channel():
+        with pytest.raises(TimedOut, match="nothing came within"):
+            transport.open(["true"], timeout_s=1.0)
+
+    assert seconds(open_channel) < 3.0
+
+
+def test_a_peer_that_hangs_is_noticed_by_the_channel_limit(sshd, link):
+    """Without a limit of the caller's, the option's own bounds the opening: here twice 1 s."""
+    transport = sshd.transport(via=link, channel_timeout_s=1.0, connect_timeout_s=1.0)
+    transport.run(["true"], timeout_s=LIMIT_S)
+    link.hang()
+
+    def open_channel():
+        with pytest.raises(Unreachable):
+            transport.open(["true"])
+
+    assert seconds(open_channel) < 5.0
+
+
+def test_a_peer_that_hangs_is_noticed_during_the_login(sshd, link):
+    """A login over a link that passes nothing is given up within the limit: nothing ran."""
+    link.hang()
+    transport = sshd.transport(via=link)
+
+    def log_in():
+        with pytest.raises(ConnectFailed, match=r"no login to .* within 1 s"):
+            transport.run(["true"], timeout_s=1.0)
+
+    assert seconds(log_in) < 3.0
+
+
+@pytest.mark.parametrize("after_bytes", [100, 1500, 2500, 3500])
+def test_a_peer_that_falls_silent_in_the_middle_of_a_login_is_noticed(sshd, link, after_bytes):
+    """Whatever step of the login the peer stops in, the limit holds."""
+    link.hang_after(after_bytes)
+    transport = sshd.transport(via=link)
+
+    def log_in():
+        with pytest.raises(Unreachable):
+            transport.run(["sleep", "60"], timeout_s=1.5)
+
+    assert seconds(log_in) < 4.0
+
+
+def test_a_peer_that_hangs_while_it_should_read_is_noticed(transport, link):
+    """50 MB of stdin into a link that takes nothing more end within the limit too."""
+    threading.Timer(0.2, link.hang).start()
+
+    def run():
+        with pytest.raises(TimedOut):
+            transport.run(
+                ["sh", "-c", "sleep 1; cat >/dev/null; sleep 60"],
+                stdin=bytes(50_000_000),
+                timeout_s=2.0,
+            )
+
+    assert seconds(run) < 6.0
+
+
+def test_a_link_that_recovers_loses_nothing(transport, link):
+    """A pause shorter than the limit is only a pause."""
+    channel = transport.open(["cat"], timeout_s=LIMIT_S)
+    link.hang()
+    channel.send(b"late\n")
+    with pytest.raises(TimedOut):
+        channel.recv(0.5)
+    link.resume()
+    assert channel.recv(LIMIT_S) == b"late\n"
+    channel.close()
+
+
+def test_a_cut_link_is_lost_not_failed(transport, link):
+    """A link that is cut while a command runs is LinkLost at once: no exit status is made up."""
+    threading.Timer(0.3, link.cut).start()
+
+    def run():
+        with pytest.raises(LinkLost) as lost:
+            transport.run(["sleep", "60"], timeout_s=LIMIT_S)
+        assert str(lost.value).endswith("sleep: the link broke; its outcome is unknown")
+
+    assert seconds(run) < 5.0
+
+
+def test_a_killed_sshd_is_a_lost_link(sshd, transport):
+    """So is the sshd process of the connection, killed while a command runs."""
+    threading.Timer(0.3, sshd.kill_connections).start()
+    with pytest.raises(LinkLost):
+        transport.run(["sleep", "60"], timeout_s=LIMIT_S)
+
+
+def test_output_that_came_before_the_cut_is_not_the_whole(transport, link):
+    """Half an output is no result: a command whose link was cut raises, whatever it printed."""
+    channel = transport.open(["sh", "-c", "echo half; exec sleep 60"], timeout_s=LIMIT_S)
+    assert channel.recv(LIMIT_S) == b"half\n"
+    link.cut()
+    with pytest.raises(LinkLost):
+        channel.recv(LIMIT_S)
+    with pytest.raises(LinkLost):
+        channel.wait(LIMIT_S)
+    with pytest.raises(LinkLost):
+        for _ in range(1000):
+            channel.send(b"x")
+    channel.send_eof()
+    channel.close()
+
+
+def test_a_dead_connection_is_made_anew_before_anything_runs(sshd, transport, link):
+    """A connection found dead is replaced by a new login, unseen by the caller."""
+    sshd.kill_connections()
+    assert transport.run(["echo", "again"], timeout_s=LIMIT_S).stdout == b"again\n"
+    assert link.connections == 2
+
+
+def test_a_connection_that_hung_is_left_for_a_new_one(sshd, link):
+    """A connection that did not answer gets no more commands; a new login is made."""
+    transport = sshd.transport(via=link, channel_timeout_s=0.5)
+    transport.run(["true"], timeout_s=LIMIT_S)
+    link.hang()
+    threading.Timer(1.5, link.resume).start()
+    assert transport.run(["echo", "again"], timeout_s=LIMIT_S).stdout == b"again\n"
+    assert link.connections == 2
+
+
+def test_one_channel_that_times_out_leaves_the_others_alone(transport):
+    """A run over its limit does not take the connection from under another command."""
+    other = transport.open(["cat"], timeout_s=LIMIT_S)
+    with pytest.raises(TimedOut):
+        transport.run(["sleep", "60"], timeout_s=0.5)
+    other.send(b"alive\n")
+    assert other.recv(LIMIT_S) == b"alive\n"
+    other.close()
+
+
+def test_nothing_is_left_after_a_transport_is_closed(sshd, transport):
+    """Closing a transport ends its connections and the threads that read them."""
+    channel = transport.open(["cat"], timeout_s=LIMIT_S)
+    transport.close()
+    until(lambda: sshd.connections() == [])
+    with pytest.raises(LinkLost):
+        channel.recv(LIMIT_S)
+    channel.close()
+    until(
+        lambda: (
+            not any(
+                type(t).__module__ == "eagleops.transport.ssh_transport"
+                for t in threading.enumerate()
+            )
+        )
+    )
