@@ -10,6 +10,7 @@ import attrs
 import cattrs
 from cattrs.gen import make_dict_structure_fn, override
 
+from eagleops.errors import ProfileError
 from eagleops.inventory import readers
 from eagleops.inventory.document import Node, Scalar, Table
 from eagleops.inventory.entries import ContainerEntry, Defaults, HostEntry, SimSettings
@@ -137,7 +138,7 @@ def structured(node: Node, kind: type[T], also: Mapping[str, Any] | None = None)
     try:
         entry: T = converter.structure({**given, **(also or {}), _REMOVED: nulls}, kind)
     except cattrs.ClassValidationError as error:
-        problems += _problems(error)
+        problems += _problems(error, node)
     if problems:
         raise Wrong(*problems)
     return entry
@@ -179,11 +180,14 @@ def _as_it_is(value: Any, _: Any) -> Any:
     return value
 
 
-def _problems(error: cattrs.ClassValidationError) -> list[Problem]:
+def _problems(error: cattrs.ClassValidationError, node: Table) -> list[Problem]:
     found: list[Problem] = []
     for inner in error.exceptions:
         if isinstance(inner, Wrong):
             found += inner.problems
+        elif isinstance(inner, ProfileError):  # the class refused a value that had the right kind
+            where = node.get(inner.where, node)
+            found.append(Problem(where.line, where.key, inner.problem, inner.way_out))
         elif not isinstance(inner, KeyError):  # a missing key: _missing tells it
             raise inner
     return found

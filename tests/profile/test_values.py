@@ -35,9 +35,11 @@ def test_lists_mappings_and_bare_flags_keep_their_kind() -> None:
     [
         (
             {"args": {"trust-remote-code": False}},
-            "args.trust-remote-code: false is no flag's value\nnull leaves a flag out; a text "
-            "'false' in quotes is handed on; some flags are turned off by another one, "
-            "no-<flag>: true.",
+            (
+                "args.trust-remote-code: false is no flag's value\nnull leaves a flag out; a text "
+                "'false' in quotes is handed on; some flags are turned off by another one, "
+                "no-<flag>: true."
+            ),
         ),
         (
             {"args": {"--tp-size": 8}},
@@ -47,8 +49,10 @@ def test_lists_mappings_and_bare_flags_keep_their_kind() -> None:
         ({"args": {"a": object}}, "args.a: expected a text or a number, got <class 'object'>"),
         (
             {"env": {"A": True}},
-            "env.A: expected a text or a number, got True\n"
-            "A variable is a text: put the value in quotes, for example '1' or 'true'.",
+            (
+                "env.A: expected a text or a number, got True\n"
+                "A variable is a text: put the value in quotes, for example '1' or 'true'."
+            ),
         ),
         (
             {"env": {"A=B": "1"}},
@@ -56,13 +60,17 @@ def test_lists_mappings_and_bare_flags_keep_their_kind() -> None:
         ),
         (
             {"env": {"A": "x\0y"}},
-            "env.A: 'x\\x00y' cannot be handed to a process: it holds a NUL byte or half a "
-            "surrogate pair",
+            (
+                "env.A: 'x\\x00y' cannot be handed to a process: it holds a NUL byte or half a "
+                "surrogate pair"
+            ),
         ),
         (
             {"env": {"A": "\ud800"}},
-            "env.A: '\\ud800' cannot be handed to a process: it holds a NUL byte or half a "
-            "surrogate pair",
+            (
+                "env.A: '\\ud800' cannot be handed to a process: it holds a NUL byte or half a "
+                "surrogate pair"
+            ),
         ),
         ({"port": "8000"}, "port: expected a number from 1 to 65535, got '8000'"),
         ({"port": True}, "port: expected a number from 1 to 65535, got True"),
