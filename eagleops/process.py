@@ -143,7 +143,10 @@ class Process:
         return frozenset(names - {""})
 
     def is_called(self, name: str) -> bool:
-        """Whether ``name`` is one of :attr:`names`, as far as the kernel keeps it."""
+        """Whether ``name`` is one of :attr:`names`; a cut short name counts where it is all."""
+        whole = self.names - {self.comm}
+        if any(other.startswith(self.comm) for other in whole):
+            return name in whole
         return name in self.names or self.comm == name[:_COMM_LENGTH]
 
 
@@ -224,6 +227,9 @@ def _foreign(process: Process, viewpoint: Viewpoint) -> str:
         if process.container is None:
             return "runs outside of the container"
         return f"belongs to container {process.container}"
+    # Above the root of the looker's cgroup namespace: a container that sees its host's PIDs.
+    if process.cgroup.startswith("/.."):
+        return "runs outside of the container"
     depth = max(len(process.nspid), 1)
     known = process.pid_ns is not None and viewpoint.pid_ns is not None
     if depth != viewpoint.depth or (known and process.pid_ns != viewpoint.pid_ns):

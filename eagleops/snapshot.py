@@ -144,8 +144,8 @@ def container_processes(host: Snapshot, container: str) -> Snapshot:
     inside = tuple(p for p in host.processes if _is_named(p.container, container))
     outside = tuple(p for p in host.processes if not _is_named(p.container, container))
     named = inside[0].container if inside else container
-    # Its own namespace is the outermost that any of its processes is in.
-    depth = min((max(len(process.nspid), 1) for process in inside), default=1)
+    # Its own namespace is the outermost below the host's; an attached process may have the host's.
+    depth = min((len(process.nspid) for process in inside if process.nspid[1:]), default=1)
     viewpoint = attrs.evolve(host.viewpoint, container=named, depth=depth, pid_ns=None)
     return attrs.evolve(host, processes=inside, neighbours=outside, servers=(), viewpoint=viewpoint)
 
