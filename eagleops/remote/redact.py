@@ -119,7 +119,7 @@ def _without_values(line: str) -> str:
         closed = width if len(content) >= 2 * width and content.endswith(content[:width]) else 0
         start, end = match.start("value") + width, match.end("value") - closed
         name = match["flag"] or match["name"]
-        prose = name.lower() in _PROSE and not match["quote"]
+        prose = name.lower() in _PROSE and match["before"].rstrip().endswith(name + ":")
         if is_secret(name, line[start:end]) and not prose:
             shown += [line[done:start], REDACTED]
             done = end

@@ -1,0 +1,181 @@
+"""The supervisor: it reaps, records and ends, on any Python and on a full disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from eagleops.errors import OperationFailed
+from eagleops.transport.local import LocalTransport
+from parts import needs
+from parts.poll import until
+from servers.places import Place, lives, local_place, of_launches, states
+
+
+def pythons() -> list[str]:
+    """The oldest that the remote side supports, and the newest, where pyenv has built them."""
+    found = sorted(Path.home().glob(".pyenv/versions/3.*/bin/python3"))
+    return [str(path) for path in found if path.parts[-3].startswith(("3.8.", "3.13."))]
+
+
+@pytest.mark.parametrize("python", pythons() or [None])
+def test_a_servers_whole_life_on_another_python(tmp_path, python) -> None:
+    """Launch, watch, tail, stop: the oldest and the newest Python do it alike."""
+    if python is None:
+        needs.cannot("neither Python 3.8 nor 3.13 is built here (pyenv)")
+    place = local_place(tmp_path, LocalTransport())
+    place.python = python
+    try:
+        session = place.session()
+        launch = place.serving("plain", "--workers", 1, env={"ODD": "\udcff\n"})
+        server = session.call("spawn", name="a", launch=launch)["server"]
+        assert session.call("watch", name="a", timeout_s=30)["outcome"] == "ready"
+        assert b"ODD=\xff\n\0" in Path(f"/proc/{server['pid']}/environ").read_bytes()
+        assert next(session.stream("tail", name="a"))["lines"][0] == "Load weight begin."
+        stopped = session.call("stop", name="a")
+        assert (stopped["left"], stopped["server"]["signal"]) == ([], "SIGTERM")
+        assert of_launches(place.launch_ids, place.state_home) == []
+    finally:
+        place.close()
+
+
+@pytest.mark.parametrize(
+    ("script", "exit_status", "signal"),
+    [
+        ("exit 0", 0, None),
+        ("exit 255", 255, None),
+        ("kill -9 $$", None, "SIGKILL"),
+        ("kill -6 $$", None, "SIGABRT"),
+        ("kill -34 $$", None, "SIGRTMIN"),
+        ("kill -40 $$", None, "SIG40"),
+    ],
+)
+def test_how_a_server_ended_is_on_record(place, session, script, exit_status, signal) -> None:
+    """A status or a signal, and when."""
+    session.call("spawn", name="a", launch=place.launch(["sh", "-c", script]))
+    until(lambda: states(session) == {"a": "exited"})
+
+    server = session.call("servers")["servers"][0]
+    assert (server["exit_status"], server["signal"]) == (exit_status, signal)
+    assert server["ended_utc"] >= server["started_utc"]
+    assert server["ended_utc"].endswith("Z")
+
+
+def test_the_supervisor_ends_with_the_last_of_the_tree(place, session) -> None:
+    """Not with the main process, and no later."""
+    script = f"sleep 600 & echo $! > {place.mark('child')}; exit 4"
+    server = session.call("spawn", name="a", launch=place.launch(["bash", "-c", script]))["server"]
+    child = int(until((place.seen_marks / "child").read_text))
+    until(lambda: states(session) == {"a": "exited"})
+    assert lives(server["supervisor_pid"])
+
+    os.kill(child, 9)
+
+    assert until(lambda: not lives(server["supervisor_pid"]))
+
+
+def test_every_child_that_comes_back_is_reaped(place, session) -> None:
+    """A thousand short-lived orphans leave no zombie."""
+    script = "for i in $(seq 1 200); do (true & (true &)); done; exec sleep 600"
+    server = session.call("spawn", name="a", launch=place.launch(["bash", "-c", script]))["server"]
+    supervisor = server["supervisor_pid"]
+
+    def children() -> str:
+        return Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().strip()
+
+    assert until(lambda: title(server["pid"]) == "sleep 600")
+    assert until(lambda: children() == str(server["pid"]))
+
+
+def title(pid: int) -> str:
+    """A process's command line."""
+    return Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").replace(b"\0", b" ").decode()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Place]:
+    """This machine with its state on a disk of 1 MiB."""
+    needs.root("mounting a small disk")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(disk)],
+        check=False,
+        capture_output=True,
+    )
+    if mounted.returncode:
+        needs.cannot(f"no tmpfs can be mounted here: {mounted.stderr.decode().strip()}")
+    place = local_place(tmp_path, LocalTransport())
+    place.state_home, place.seen_home = str(disk / "state"), disk / "state"
+    try:
+        yield place
+        place.close()
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def fill(folder: Path) -> None:
+    """Writes until nothing more can be written."""
+    with (folder / "ballast").open("wb", buffering=0) as file:
+        try:
+            while file.write(b"x" * 4096):
+                pass
+        except OSError:
+            return
+
+
+def test_a_full_disk_does_not_swallow_an_exit_status(small_disk) -> None:
+    """The room for it was taken when there was some; stop works too."""
+    session = small_disk.session()
+    launch = small_disk.launch(["bash", "-c", "read -t 600 < <(sleep 600); exit 9"])
+    dies = small_disk.launch(["bash", "-c", "trap 'exit 9' TERM; sleep 600 & wait"])
+    session.call("spawn", name="a", launch=launch)
+    session.call("spawn", name="b", launch=dies)
+    assert until(lambda: states(session)["a"] == states(session)["b"] == "ready")
+    fill(small_disk.seen_home)
+
+    assert session.call("stop", name="a", grace_s=1)["left"] == []
+    stopped = session.call("stop", name="b", grace_s=1)["server"]
+
+    assert (stopped["state"], stopped["exit_status"], stopped["signal"]) == ("exited", 9, None)
+    assert states(session) == {"a": "exited", "b": "exited"}
+    record = (small_disk.folder("b") / "exit.json").read_text()
+    assert json.loads(record)["exit_status"] == 9
+
+
+def test_a_launch_on_a_full_disk_is_refused_without_a_trace(small_disk) -> None:
+    """The reason is the disk's, and no process is left."""
+    session = small_disk.session()
+    session.call("spawn", name="a", launch=small_disk.launch(["true"]))
+    until(lambda: states(session) == {"a": "exited"})
+    before = sorted(str(path) for path in small_disk.folder("a").rglob("*"))
+    fill(small_disk.seen_home)
+
+    for name in ("a", "new"):
+        with pytest.raises(OperationFailed) as refused:
+            session.call("spawn", name=name, launch=small_disk.launch(["sleep", "600"]))
+        assert refused.value.kind == "spawn_failed"
+        assert refused.value.problem.endswith("No space left on device")
+
+    assert sorted(str(path) for path in small_disk.folder("a").rglob("*")) == before
+    assert not small_disk.folder("new").exists()
+    assert of_launches(small_disk.launch_ids, small_disk.state_home) == []
+
+
+def test_a_supervisor_that_dies_at_once_leaves_a_server_on_record(place, session) -> None:
+    """There is no moment in which a server runs that nobody knows of."""
+    for round_ in range(10):
+        server = session.call("spawn", name=f"n{round_}", launch=place.launch(["sleep", "600"]))[
+            "server"
+        ]
+        os.kill(server["supervisor_pid"], 9)
+
+    found = session.call("servers")["servers"]
+
+    assert {server["state"] for server in found} == {"lost"}
+    assert all(server["tree"] == [server["pid"]] for server in found)
