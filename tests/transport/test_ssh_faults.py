@@ -37,7 +37,7 @@ def test_a_peer_that_hangs_is_noticed_while_a_command_runs(transport, link):
     threading.Timer(0.3, link.hang).start()
 
     def run():
-        with pytest.raises(TimedOut, match="sleep did not end within 1.5 s; it may still run"):
+        with pytest.raises(TimedOut, match=r"did not end within 1\.5 s; it may still run"):
             transport.run(["sleep", "60"], timeout_s=1.5)
 
     assert seconds(run) < 4.0
@@ -96,13 +96,11 @@ def test_a_peer_that_hangs_while_it_should_read_is_noticed(transport, link):
     """50 MB of stdin into a link that takes nothing more end within the limit too."""
     threading.Timer(0.2, link.hang).start()
 
+    script = "sleep 1; cat >/dev/null; sleep 60"
+
     def run():
         with pytest.raises(TimedOut):
-            transport.run(
-                ["sh", "-c", "sleep 1; cat >/dev/null; sleep 60"],
-                stdin=bytes(50_000_000),
-                timeout_s=2.0,
-            )
+            transport.run(["sh", "-c", script], stdin=bytes(50_000_000), timeout_s=2.0)
 
     assert seconds(run) < 6.0
 
@@ -148,8 +146,7 @@ def test_output_that_came_before_the_cut_is_not_the_whole(transport, link):
     with pytest.raises(LinkLost):
         channel.wait(LIMIT_S)
     with pytest.raises(LinkLost):
-        for _ in range(1000):
-            channel.send(b"x")
+        channel.send(b"x")
     channel.send_eof()
     channel.close()
 
