@@ -99,10 +99,11 @@ def nccl_version(context: Context, path: str) -> Optional[str]:
             if not chunk:
                 return None
             window = before + chunk
-            if _NEEDLE in window:
-                match = _NCCL_VERSION.search(window)
-                if match is not None:
-                    return (match.group(1) + (match.group(2) or b"")).decode("ascii")
+            match = _NCCL_VERSION.search(window) if _NEEDLE in window else None
+            # One near the edge may go on behind it: it is found whole in the next window.
+            whole = match and match.start() + OVERLAP_BYTES <= len(window)
+            if match and (whole or len(chunk) < CHUNK_BYTES):
+                return (match.group(1) + (match.group(2) or b"")).decode("ascii")
             before = window[-OVERLAP_BYTES:]
 
 
