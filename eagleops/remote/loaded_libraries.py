@@ -96,14 +96,14 @@ def nccl_version(context: Context, path: str) -> Optional[str]:
         while True:
             context.check()
             chunk = file.read(CHUNK_BYTES)
-            if not chunk:
-                return None
             window = before + chunk
             match = _NCCL_VERSION.search(window) if _NEEDLE in window else None
             # One near the edge may go on behind it: it is found whole in the next window.
             whole = match and match.start() + OVERLAP_BYTES <= len(window)
             if match and (whole or len(chunk) < CHUNK_BYTES):
                 return (match.group(1) + (match.group(2) or b"")).decode("ascii")
+            if not chunk:
+                return None
             before = window[-OVERLAP_BYTES:]
 
 

@@ -75,7 +75,7 @@ def checkout_of(result: dict) -> dict:
 
 
 def test_a_clean_editable_install_is_its_commit(empty, pip, source, committed, look) -> None:
-    """The direct_url.json of pip leads to the source, git tells the commit, and nothing is dirty."""
+    """The source that pip recorded leads to a commit, and nothing differs from it."""
     pip(empty, "install", "-q", "--no-index", "-e", source)
 
     result = look(python=str(empty.python))
