@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,9 +18,10 @@ import pytest
 from eagleops.remote import process_table
 from eagleops.session import Session
 from eagleops.transport.local import LocalTransport
-from parts.poll import until
+from parts import needs
 
 DATA = Path(__file__).parents[1] / "data" / "gpus"
+NVML = Path(__file__).with_name("fake_nvml.c")
 
 
 @pytest.fixture
@@ -136,19 +136,15 @@ def fake_smi(tmp_path: Path) -> Callable[[str], str]:
 
 
 @pytest.fixture
-def gone() -> Callable[[int], None]:
-    """Waits until no process has that PID, or only a dead one."""
+def build(tmp_path: Path) -> Callable[..., Path]:
+    """``build("OLD", "LOST")`` compiles fake_nvml.c with those macros; returns the library."""
 
-    def wait(pid: int) -> None:
-        def dead() -> bool:
-            stat = process_table.stat(pid)
-            return stat is None or not stat.alive
+    def compile_it(*macros: str) -> Path:
+        compiler = needs.program("cc", "gcc")
+        library = tmp_path / "libnvidia-ml.so.1"
+        defines = [f"-D{macro}" for macro in macros]
+        argv = [compiler, "-shared", "-fPIC", "-w", *defines, "-o", library, NVML]
+        subprocess.run(argv, check=True, capture_output=True)
+        return library
 
-        until(dead)
-
-    return wait
-
-
-def have(program: str) -> bool:
-    """Whether a program is installed."""
-    return shutil.which(program) is not None
+    return compile_it

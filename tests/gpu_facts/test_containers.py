@@ -58,14 +58,17 @@ def hold(box: Box) -> Iterator[Callable[..., None]]:
     def start(*prefix: str) -> None:
         name = ("-P", str(box.container.containers), "-n", str(box.container.vmid))
         argv = ["lxc-attach", *name, "--clear-env", "--", *prefix, PYTHON, "-c", HOLD]
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
         attached.append(process)
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
 
     yield start
     holders = box.inside.call("snapshot", servers=False)["processes"]
-    box.inside.call("kill", targets=[{k: p[k] for k in ("pid", "start_ticks")} for p in holders])
+    targets = [{key: p[key] for key in ("pid", "start_ticks")} for p in holders]
+    box.inside.call("kill", targets=targets, grace_s=0)
     for process in attached:
         process.wait(10)
         assert process.stdout is not None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,23 +16,6 @@ from eagleops.remote.failure import Cancelled, Failure
 from eagleops.remote.gpu_facts import unread
 from eagleops.remote.nvml import Nvml, NvmlUnavailable
 from parts import needs
-
-SOURCE = Path(__file__).with_name("fake_nvml.c")
-
-
-@pytest.fixture
-def build(tmp_path: Path) -> Callable[..., Path]:
-    """``build("OLD", "LOST")`` compiles the library with those macros; returns its path."""
-
-    def compile_it(*macros: str) -> Path:
-        compiler = needs.program("cc", "gcc")
-        library = tmp_path / "libnvidia-ml.so.1"
-        defines = [f"-D{macro}" for macro in macros]
-        argv = [compiler, "-shared", "-fPIC", "-w", *defines, "-o", library, SOURCE]
-        subprocess.run(argv, check=True, capture_output=True)
-        return library
-
-    return compile_it
 
 
 def test_every_fact_is_read_in_its_unit(build):
