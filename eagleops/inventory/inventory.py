@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import attrs
 
@@ -21,6 +22,7 @@ class Inventory:
         file: The file as it was named.
         defaults: The host and the profile of a command that names none.
         profiles: As they are written; :meth:`profile` puts one together.
+        ledger: Where runs are recorded; None for the user's own place.
     """
 
     file: str
@@ -29,6 +31,7 @@ class Inventory:
     containers: Mapping[str, ContainerEntry] = attrs.field(factory=dict, converter=frozen_mapping)
     groups: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict, converter=frozen_mapping)
     profiles: Mapping[str, ProfileEntry] = attrs.field(factory=dict, converter=frozen_mapping)
+    ledger: Path | None = None
 
     def target(self, name: str | None = None) -> HostEntry | ContainerEntry:
         """The host or container of that name; the default host without a name.

@@ -80,6 +80,7 @@ def parse(text: str, file: str = HERE, *, folder: Path | None = None) -> Invento
         inventory,
         hosts={n: _settled_host(h, inventory, base) for n, h in inventory.hosts.items()},
         containers={n: _settled(c, inventory, base) for n, c in inventory.containers.items()},
+        ledger=inventory.ledger and _whole(inventory.ledger, base),
     )
 
 
@@ -134,12 +135,18 @@ def _groups(node: Node | None, file: str) -> dict[str, tuple[str, ...]]:
     return dict(readers.gathered(readers.pairs(node, lambda name, value: (name, members(value)))))
 
 
+def _ledger(node: Node | None, file: str) -> Path | None:
+    del file
+    return None if node is None else readers.path(node)
+
+
 _SECTIONS: Mapping[str, Callable[[Node | None, str], Any]] = {
     "defaults": _defaults,
     "hosts": lambda node, file: section(node, HostEntry, file),
     "containers": lambda node, file: section(node, ContainerEntry, file),
     "groups": _groups,
     "profiles": lambda node, file: section(node, ProfileEntry, file),
+    "ledger": _ledger,
 }
 
 

@@ -175,3 +175,21 @@ def test_a_name_that_is_no_profile_is_told(inventory, name, kind, expected) -> N
     with pytest.raises(kind) as caught:
         inventory.profile(name)
     assert str(caught.value) == expected
+
+
+def test_the_ledger_stands_where_the_file_says(folder) -> None:
+    """``ledger:`` is relative to hosts.yaml; without it the user's own place is meant."""
+    (folder / "hosts.yaml").write_text(f"ledger: data/runs.db\n{TEXT}")
+
+    assert load(folder / "hosts.yaml").ledger == folder / "data" / "runs.db"
+    (folder / "hosts.yaml").write_text(TEXT)
+    assert load(folder / "hosts.yaml").ledger is None
+
+
+def test_a_ledger_that_is_no_path_is_told(folder) -> None:
+    """With the line, as for every other value."""
+    (folder / "bad.yaml").write_text(f"{TEXT}ledger: [a]\n")
+
+    assert refusal(folder / "bad.yaml") == (
+        f"{folder}/bad.yaml:2: ledger: expected a text, got a list"
+    )
