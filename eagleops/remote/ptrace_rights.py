@@ -25,7 +25,8 @@ class Rights(NamedTuple):
         yama: ``kernel.yama.ptrace_scope``; None on a kernel without Yama.
         target_uid: The process's real user; None where that is hidden.
         dumpable: False for a process that has been made undumpable (setuid, prctl).
-        same_user_namespace: None where that is hidden.
+        same_user_namespace: None where that is hidden, as it is where reading is refused.
+        initial_user_namespace: Whether this process is in the machine's own.
         fewer_capabilities: Whether the process has capabilities that this one lacks.
     """
 
@@ -35,6 +36,7 @@ class Rights(NamedTuple):
     target_uid: Optional[int]
     dumpable: bool
     same_user_namespace: Optional[bool]
+    initial_user_namespace: bool
     fewer_capabilities: bool
 
 
@@ -45,7 +47,7 @@ def explain(rights: Rights, code: int = errno.EACCES) -> Tuple[str, str]:
             "kernel.yama.ptrace_scope is 3: no process may read another's memory",
             "remove the setting from /etc/sysctl.d and boot: until then nobody can lift it",
         )
-    if rights.capable and rights.same_user_namespace is False:
+    if rights.capable and _elsewhere(rights):
         return (
             "the process is in another user namespace, where this user has no CAP_SYS_PTRACE",
             "verify from outside the container: as root on the host, with --pid",
@@ -59,6 +61,12 @@ def explain(rights: Rights, code: int = errno.EACCES) -> Tuple[str, str]:
         "a security module forbids it: see /proc/PID/attr/current and, for SELinux, "
         "`getsebool deny_ptrace`; or " + GRANT,
     )
+
+
+def _elsewhere(rights: Rights) -> bool:
+    if rights.same_user_namespace is None:
+        return not rights.initial_user_namespace
+    return not rights.same_user_namespace
 
 
 def _without_capability(rights: Rights) -> Optional[Tuple[str, str]]:
@@ -103,8 +111,17 @@ def rights_over(pid: int) -> Rights:
         target_uid=target_uid,
         dumpable=target_uid is None or _owner(pid) == int(target["Uid"].split()[1]),
         same_user_namespace=_same_namespace(pid),
+        initial_user_namespace=_maps_every_user(),
         fewer_capabilities=bool(target_capabilities & ~own_capabilities),
     )
+
+
+def _maps_every_user() -> bool:
+    try:
+        with open("/proc/self/uid_map", encoding="ascii") as file:
+            return file.read().split() == ["0", "0", "4294967295"]
+    except OSError:
+        return True
 
 
 def _status(pid: str) -> Dict[str, str]:
@@ -125,8 +142,9 @@ def _number(path: str) -> Optional[int]:
 
 
 def _owner(pid: int) -> Optional[int]:
+    # The folder itself stays the user's; the files of an undumpable process become root's.
     try:
-        return os.stat("/proc/{}".format(pid)).st_uid
+        return os.stat("/proc/{}/environ".format(pid)).st_uid
     except OSError:
         return None
 
