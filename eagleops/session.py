@@ -8,74 +8,32 @@ operation costs one round trip; nothing is installed.
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
-import secrets
 import threading
-import time
-import zlib
-from collections.abc import Callable, Iterator, Mapping
-from importlib import resources
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
 import attrs
 
-from eagleops.errors import EagleError, LinkLost, NoInterpreter, OperationFailed, TimedOut
-from eagleops.transport.base import Channel, Transport
+from eagleops.errors import EagleError, LinkLost, OperationFailed, TimedOut
+from eagleops.interpreter import Interpreter, as_line, start
+from eagleops.transport.base import Transport
+from eagleops.transport.deadline import Deadline
+from eagleops.transport.lines import StreamEnded
 
 # The remote side says "alive" each second while it works: so long a silence is a dead link.
 SILENCE_S = 15.0
 START_LIMIT_S = 30.0
+# An operation's time limit is kept over there. One that hangs where nothing can interrupt it
+# (a driver call) goes on saying "alive", and is given up here so long after its limit.
+OVERRUN_S = 10.0
+# How long an operation that was called off may take to end before the session is given up.
+CALL_OFF_S = 5.0
+
+_LOOK_FIRST = "Look before you act: eagleops status."
 
 Event = Mapping[str, Any]
 OnEvent = Callable[[Event], None]
-
-# Runs over there: serves the sent sources as modules, then hands over to the runtime.
-_LOADER = """
-import importlib.abc, importlib.util, linecache, sys
-class _Sources(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
-    def find_spec(self, name, path=None, target=None):
-        if name in SOURCES:
-            return importlib.util.spec_from_loader(name, self, is_package=name in PACKAGES)
-    def is_package(self, name):
-        return name in PACKAGES
-    def get_source(self, name):
-        return SOURCES[name]
-    def exec_module(self, module):
-        name = module.__spec__.name
-        file = "<" + name + ">"
-        linecache.cache[file] = (len(SOURCES[name]), None, SOURCES[name].splitlines(True), file)
-        exec(compile(SOURCES[name], file, "exec"), module.__dict__)
-sys.meta_path.insert(0, _Sources())
-from eagleops.remote.runtime import main
-main()
-"""
-
-
-@functools.cache
-def bundle() -> bytes:
-    """The remote package as one compressed program."""
-    folder = resources.files("eagleops.remote")
-    sources = {
-        f"eagleops.remote.{entry.name.removesuffix('.py')}": entry.read_text("utf-8")
-        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
-        if entry.name.endswith(".py") and entry.name != "__init__.py"
-    }
-    packages = ["eagleops", "eagleops.remote"]
-    sources.update(dict.fromkeys(packages, ""))
-    program = f"SOURCES = {sources!r}\nPACKAGES = {packages!r}\n{_LOADER}"
-    return zlib.compress(program.encode("utf-8"), 9)
-
-
-def bootstrap(marker: str) -> str:
-    """The one-line program that stands in the argv over there: it holds nothing secret.
-
-    ``marker`` tells where the login shell's own chatter ends.
-    """
-    return (
-        f"import sys,zlib;i=sys.stdin.buffer;print(chr(10)+'{marker}',flush=True);"
-        "exec(zlib.decompress(i.read(int(i.readline()))))"
-    )
 
 
 @attrs.define(eq=False)
@@ -84,14 +42,12 @@ class Session:
 
     Attributes:
         where: The target as messages name it.
-        python_version: The interpreter's, for example ``3.11.7``.
     """
 
     where: str
-    python_version: str
-    _channel: Channel
-    _buffer: bytearray
+    _interpreter: Interpreter
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    _user: int | None = attrs.field(default=None, init=False)
     _next_id: int = attrs.field(default=1, init=False)
     _broken: bool = attrs.field(default=False, init=False)
 
@@ -115,31 +71,21 @@ class Session:
 
         Raises:
             NoInterpreter: if the machine was reached and no python3 >= 3.8 answered.
-            Unreachable: as :meth:`Transport.open`.
+            Unreachable: as :meth:`Transport.open`, and ConnectFailed as
+                :meth:`Transport.explain`.
         """
-        deadline = time.monotonic() + timeout_s
-        while True:
-            channel = transport.open(
-                [python, "-I", "-c", bootstrap(marker := f"eagleops-{secrets.token_hex(8)}")],
-                timeout_s=deadline - time.monotonic(),
-            )
-            buffer = bytearray()
-            try:
-                # Sent before the marker is seen: waiting for it would cost a round trip.
-                program = bundle()
-                channel.send(b"%d\n" % len(program) + program + _line(options or {}))
-                _read_past(channel, buffer, f"\n{marker}\n".encode(), deadline)
-                hello = json.loads(_read_line(channel, buffer, deadline - time.monotonic()))
-                return cls(transport.where, hello["python"], channel, buffer)
-            except _Ended:
-                status, output = _last_words(channel)
-                if not transport.adapt(output):
-                    raise transport.explain(output) or _no_interpreter(
-                        transport.where, python, status, output
-                    ) from None
-            except BaseException:
-                channel.close()
-                raise
+        interpreter = start(transport, python, options or {}, timeout_s)
+        return cls(transport.where, interpreter)
+
+    @property
+    def python_version(self) -> str:
+        """The interpreter's, for example ``3.11.7``."""
+        return self._interpreter.python_version
+
+    @property
+    def pid(self) -> int:
+        """The interpreter's, as the target counts."""
+        return self._interpreter.pid
 
     @property
     def usable(self) -> bool:
@@ -166,15 +112,18 @@ class Session:
 
         Raises:
             OperationFailed: the operation's own typed failure.
-            TimedOut: nothing was heard for ``silence_s``; the outcome is unknown.
+            TimedOut: nothing was heard for ``silence_s``, or no result long after
+                ``time_limit_s``; the outcome is unknown.
             LinkLost: the link broke; the outcome is unknown.
         """
-        for event in self.stream(op, time_limit_s=time_limit_s, silence_s=silence_s, **args):
-            if event["event"] == "done":
-                result: dict[str, Any] = event["result"]
-                return result
-            if on_event is not None:
-                on_event(event)
+        stream = self.stream(op, time_limit_s=time_limit_s, silence_s=silence_s, **args)
+        with contextlib.closing(stream):  # also where on_event raises
+            for event in stream:
+                if event["event"] == "done":
+                    result: dict[str, Any] = event["result"]
+                    return result
+                if on_event is not None:
+                    on_event(event)
         raise AssertionError("a stream ends with done or raises")
 
     def stream(
@@ -184,7 +133,7 @@ class Session:
         time_limit_s: float | None = None,
         silence_s: float = SILENCE_S,
         **args: Any,
-    ) -> Iterator[Event]:
+    ) -> Generator[Event, None, None]:
         """Runs one operation and yields its events, ``done`` with its result as the last.
 
         A stream that is closed early calls the operation off over there.
@@ -192,59 +141,101 @@ class Session:
         Raises:
             OperationFailed, TimedOut, LinkLost: as :meth:`call`.
         """
-        with self._lock:
+        with self._alone(op):
             number, self._next_id = self._next_id, self._next_id + 1
-            request = {"id": number, "op": op, "args": args, "time_limit_s": time_limit_s}
+            self._send({"id": number, "op": op, "args": args, "time_limit_s": time_limit_s})
+            limit = None if time_limit_s is None else time_limit_s + OVERRUN_S
+            deadline = Deadline.after(limit)
             ended = False
             try:
-                self._send(_line(request))
                 while not ended:
-                    event = self._receive(op, silence_s)
-                    ended = event["event"] in {"done", "error"}
-                    if event["event"] == "error":
-                        raise self._failure(event)
+                    event = self._next(op, number, silence_s, deadline)
+                    ended = event["event"] == "done"
                     if event["event"] != "alive":
                         yield event
+            except OperationFailed:
+                raise  # the operation has ended, in its own words
             except GeneratorExit:
                 if not ended:
-                    self._call_off(number, op, silence_s)
+                    self._call_off(number, op)
+                raise
+            except BaseException:
+                # Whatever came in between (Ctrl-C, an error of the caller's): the rest of
+                # this operation's answer must not be taken for the next one's.
+                if not ended:
+                    self.close()
                 raise
 
     def close(self) -> None:
         """Ends the interpreter over there, and with it whatever operation it runs."""
         self._broken = True
-        self._channel.close()
+        self._interpreter.channel.close()
 
-    def _send(self, line: bytes) -> None:
+    @contextlib.contextmanager
+    def _alone(self, op: str) -> Iterator[None]:
+        if self._user == threading.get_ident():
+            raise RuntimeError(f"{op}: this thread's last stream over the session has not ended")
+        with self._lock:
+            self._user = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._user = None
+
+    def _send(self, message: Mapping[str, Any]) -> None:
         if self._broken:
             raise LinkLost(problem="the session has ended", where=self.where, host=self.where)
         try:
-            self._channel.send(line)
+            self._interpreter.channel.send(as_line(message))
         except EagleError:
             self.close()
             raise
 
-    def _receive(self, op: str, silence_s: float) -> dict[str, Any]:
+    def _next(self, op: str, number: int, silence_s: float, deadline: Deadline) -> Event:
+        event = self._receive(op, number, silence_s)
+        if event["event"] == "error":
+            raise self._failure(event)
+        if event["event"] == "alive" and deadline.passed:
+            raise self._overrun(op, (deadline.limit_s or 0.0) - OVERRUN_S)
+        return event
+
+    def _receive(self, op: str, number: int, silence_s: float) -> dict[str, Any]:
         try:
-            event: dict[str, Any] = json.loads(_read_line(self._channel, self._buffer, silence_s))
+            event: dict[str, Any] = json.loads(self._interpreter.lines.line(silence_s))
         except TimedOut as silence:
             self.close()
             raise TimedOut(
                 problem=f"{op}: nothing was heard for {silence_s:g} s, the outcome is unknown",
                 where=self.where,
-                way_out="Look before you act: eagleops status.",
+                way_out=_LOOK_FIRST,
                 host=self.where,
                 limit_s=silence_s,
             ) from silence
-        except (_Ended, LinkLost) as lost:
-            self.close()
-            raise LinkLost(
-                problem=f"{op}: the link was lost, the outcome is unknown",
-                where=self.where,
-                way_out="Look before you act: eagleops status.",
-                host=self.where,
-            ) from lost
-        return event
+        except StreamEnded as end:
+            raise self._lost(op, self._interpreter.epitaph()) from end
+        except LinkLost as lost:
+            raise self._lost(op, "the link was lost") from lost
+        # "alive" of the last operation may come after its end.
+        return event if event["id"] == number else {"event": "alive"}
+
+    def _lost(self, op: str, how: str) -> LinkLost:
+        self.close()
+        return LinkLost(
+            problem=f"{op}: {how}, the outcome is unknown",
+            where=self.where,
+            way_out=_LOOK_FIRST,
+            host=self.where,
+        )
+
+    def _overrun(self, op: str, time_limit_s: float) -> TimedOut:
+        return TimedOut(
+            problem=f"{op}: no result {OVERRUN_S:g} s after its limit of {time_limit_s:g} s: it "
+            "hangs where nothing can interrupt it (a driver call?); the outcome is unknown",
+            where=self.where,
+            way_out=_LOOK_FIRST,
+            host=self.where,
+            limit_s=time_limit_s,
+        )
 
     def _failure(self, event: Event) -> OperationFailed:
         return OperationFailed(
@@ -256,59 +247,13 @@ class Session:
             data=event["data"],
         )
 
-    def _call_off(self, number: int, op: str, silence_s: float) -> None:
-        self._send(_line({"cancel": number}))
-        while self._receive(op, silence_s)["event"] not in {"done", "error"}:
-            pass
-
-
-class _Ended(Exception):
-    """The channel's stdout ended."""
-
-
-def _line(message: Mapping[str, Any]) -> bytes:
-    return json.dumps(message, separators=(",", ":")).encode("ascii") + b"\n"
-
-
-def _fill(channel: Channel, buffer: bytearray, timeout_s: float) -> None:
-    data = channel.recv(max(timeout_s, 0.001))
-    if not data:
-        raise _Ended
-    buffer += data
-
-
-def _read_line(channel: Channel, buffer: bytearray, timeout_s: float) -> bytes:
-    searched = 0
-    while (end := buffer.find(b"\n", searched)) < 0:
-        searched = len(buffer)
-        _fill(channel, buffer, timeout_s)
-    line = bytes(buffer[:end])
-    del buffer[: end + 1]
-    return line
-
-
-def _read_past(channel: Channel, buffer: bytearray, marker: bytes, deadline: float) -> None:
-    while (at := buffer.find(marker)) < 0:
-        _fill(channel, buffer, deadline - time.monotonic())
-    del buffer[: at + len(marker)]
-
-
-def _last_words(channel: Channel) -> tuple[int | None, str]:
-    """Exit status and stderr of an interpreter that ended before it said hello."""
-    status: int | None = None
-    with contextlib.suppress(EagleError):
-        status = channel.wait(1.0)
-    channel.close()
-    return status, channel.stderr().decode("utf-8", "replace").strip()
-
-
-def _no_interpreter(where: str, python: str, status: int | None, output: str) -> NoInterpreter:
-    last = output.rpartition("\n")[2] or "no output"
-    return NoInterpreter(
-        problem=f"{python} did not answer (exit status {status}): {last}",
-        where=where,
-        way_out="Name a python3 of 3.8 or newer on that machine as `python:` in hosts.yaml.",
-        host=where,
-        exit_status_seen=status,
-        output=output,
-    )
+    def _call_off(self, number: int, op: str) -> None:
+        """Waits until the operation has ended, or gives up the session with it."""
+        deadline = Deadline.after(CALL_OFF_S)
+        with contextlib.suppress(EagleError):
+            self._send({"cancel": number})
+            while not deadline.passed:
+                event = self._receive(op, number, deadline.remaining_s() or 0.0)
+                if event["event"] in {"done", "error"}:
+                    return
+        self.close()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
+import selectors
+import signal
 import subprocess
 import time
 from typing import Any, Dict, Generator, List, Optional
@@ -12,6 +15,7 @@ from eagleops.remote.context import Context
 from eagleops.remote.failure import Failure
 
 POLL_S = 0.05
+CHUNK_BYTES = 256 * 1024
 
 
 def execute(
@@ -24,49 +28,118 @@ def execute(
     """Runs ``argv`` and gathers its output.
 
     Args:
-        context: The operation's surroundings; its time limit ends the command by SIGKILL.
+        context: The operation's surroundings. The command, and what it started in its own
+            process group, is ended by SIGKILL when the time limit passes or the client goes.
         argv: The command; no shell reads it.
         env: Its whole environment, or None for this process's own.
         stdin: What it reads, in base64.
         max_bytes: More output than this is a failure, never cut silently.
 
     Raises:
-        Failure: ``not_found``, ``not_executable``, ``time_limit`` or ``too_much_output``.
+        Failure: ``not_found``, ``not_executable``, ``bad_argument``, ``time_limit`` or
+            ``too_much_output``.
     """
     started = time.monotonic()
+    process = _start(argv, env)
+    streams = _Streams(process, base64.b64decode(stdin))
+    try:
+        while streams.open:
+            streams.pass_on(POLL_S)
+            streams.check(argv[0], max_bytes)
+            context.sleep(0)
+        while process.poll() is None:
+            context.sleep(POLL_S)
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+    finally:
+        streams.close()
+    yield {"event": "ended", "elapsed_s": time.monotonic() - started}
+    return {
+        "exit_status": process.returncode,
+        "stdout": streams.text("stdout"),
+        "stderr": streams.text("stderr"),
+        "elapsed_s": time.monotonic() - started,
+    }
+
+
+def _start(argv: List[str], env: Optional[Dict[str, str]]) -> "subprocess.Popen[bytes]":
     raw_env = None if env is None else {os.fsencode(k): os.fsencode(v) for k, v in env.items()}
     try:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [os.fsencode(argument) for argument in argv],
             env=raw_env,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            bufsize=0,
             start_new_session=True,
         )
     except FileNotFoundError:
         raise Failure("not_found", "no such command: {}".format(argv[0])) from None
     except OSError as error:
-        raise Failure("not_executable", "{}: {}".format(argv[0], error.strerror)) from None
-    pending: Optional[bytes] = base64.b64decode(stdin)
-    while True:
-        try:
-            stdout, stderr = process.communicate(pending, timeout=POLL_S)
-            break
-        except subprocess.TimeoutExpired:
-            pending = None
+        message = "{}: {}".format(argv[0], error.strerror)
+        raise Failure("not_executable", message) from None
+    except ValueError as error:  # a NUL byte, or a name with =
+        raise Failure("bad_argument", "{}: {}".format(argv[0], error)) from None
+
+
+class _Streams:
+    """A child's three pipes, fed and read together."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", stdin: bytes) -> None:
+        self.read_bytes = 0
+        self.open = 2
+        self._left = memoryview(stdin)
+        self._pipes = [process.stdin, process.stdout, process.stderr]
+        self._read: Dict[str, List[bytes]] = {"stdout": [], "stderr": []}
+        self._selector = selectors.DefaultSelector()
+        for name in self._read:
+            self._selector.register(getattr(process, name), selectors.EVENT_READ, name)
+        os.set_blocking(process.stdin.fileno(), False)  # type: ignore[union-attr]
+        self._selector.register(process.stdin, selectors.EVENT_WRITE, "stdin")  # type: ignore[arg-type]
+
+    def pass_on(self, timeout_s: float) -> None:
+        """Reads and writes what is ready."""
+        for key, _events in self._selector.select(timeout_s):
+            if key.data == "stdin":
+                self._feed(key.fileobj)
+                continue
+            data = os.read(key.fd, CHUNK_BYTES)
+            if data:
+                self._read[key.data].append(data)
+                self.read_bytes += len(data)
+            else:
+                self._selector.unregister(key.fileobj)
+                self.open -= 1
+
+    def check(self, name: str, max_bytes: int) -> None:
+        """Raises ``too_much_output`` if more than ``max_bytes`` were read."""
+        if self.read_bytes > max_bytes:
+            message = "{} wrote more than {} bytes".format(name, max_bytes)
+            raise Failure("too_much_output", message)
+
+    def close(self) -> None:
+        """Closes what is still open."""
+        self._selector.close()
+        for pipe in self._pipes:
+            if pipe is not None:
+                pipe.close()
+
+    def text(self, name: str) -> str:
+        """What came on a stream, in base64."""
+        return base64.b64encode(b"".join(self._read[name])).decode("ascii")
+
+    def _feed(self, stdin: Any) -> None:
+        if self._left:
             try:
-                context.sleep(0)
-            except BaseException:
-                process.kill()
-                process.wait()
-                raise
-        yield {"event": "running", "elapsed_s": time.monotonic() - started}
-    if len(stdout) + len(stderr) > max_bytes:
-        raise Failure("too_much_output", "{} wrote more than {} bytes".format(argv[0], max_bytes))
-    return {
-        "exit_status": process.returncode,
-        "stdout": base64.b64encode(stdout).decode("ascii"),
-        "stderr": base64.b64encode(stderr).decode("ascii"),
-        "elapsed_s": time.monotonic() - started,
-    }
+                self._left = self._left[os.write(stdin.fileno(), self._left[:CHUNK_BYTES]) :]
+            except BlockingIOError:
+                return
+            except BrokenPipeError:
+                self._left = memoryview(b"")
+        if not self._left:
+            self._selector.unregister(stdin)
+            stdin.close()

@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Generator
+import importlib
+from typing import Any, Callable, Dict, Generator, cast
 
-from eagleops.remote.doctor import doctor
-from eagleops.remote.drain import drain
-from eagleops.remote.environ import environ
-from eagleops.remote.execute import execute
-from eagleops.remote.installation import installation
-from eagleops.remote.kill import kill
-from eagleops.remote.reserve import reserve
-from eagleops.remote.servers import servers
-from eagleops.remote.snapshot import snapshot
-from eagleops.remote.spawn import spawn
-from eagleops.remote.stop import stop
-from eagleops.remote.tail import tail
-from eagleops.remote.watch import watch
+from eagleops.remote.failure import Failure
 
 Operation = Callable[..., Generator[Dict[str, Any], None, Dict[str, Any]]]
 
-OPERATIONS: Dict[str, Operation] = {
-    "doctor": doctor,
-    "drain": drain,
-    "environ": environ,
-    "execute": execute,
-    "installation": installation,
-    "kill": kill,
-    "reserve": reserve,
-    "servers": servers,
-    "snapshot": snapshot,
-    "spawn": spawn,
-    "stop": stop,
-    "tail": tail,
-    "watch": watch,
-}
+# Each is the function of its own name in the module of its own name, which is compiled over
+# there when it is first asked for: an interpreter that compiles them all starts in 0.2 s,
+# one that compiles what it needs in 0.05.
+OPERATIONS = (
+    "doctor",
+    "drain",
+    "environ",
+    "execute",
+    "installation",
+    "kill",
+    "reserve",
+    "servers",
+    "snapshot",
+    "spawn",
+    "stop",
+    "tail",
+    "watch",
+)
+
+
+def operation(name: str) -> Operation:
+    """The operation of that name.
+
+    Raises:
+        Failure: ``unknown_operation``.
+    """
+    if name not in OPERATIONS:
+        raise Failure(
+            "unknown_operation",
+            "there is no operation {!r}; there are {}".format(name, ", ".join(OPERATIONS)),
+        )
+    module = importlib.import_module("eagleops.remote." + name)
+    return cast("Operation", getattr(module, name))

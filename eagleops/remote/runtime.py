@@ -27,11 +27,11 @@ import queue
 import sys
 import threading
 import traceback
-from typing import IO, Any, Callable, Dict, Optional
+from typing import IO, Any, Callable, Dict, Optional, Set
 
 from eagleops.remote.context import Context
 from eagleops.remote.failure import Cancelled, Failure
-from eagleops.remote.operations import OPERATIONS
+from eagleops.remote.operations import operation
 
 PROTOCOL = 1
 ALIVE_INTERVAL_S = 1.0
@@ -52,16 +52,20 @@ class Runtime:
         self._pending: "queue.Queue[Optional[Dict[str, Any]]]" = queue.Queue()
         self._running: Optional[Context] = None
         self._running_id: Optional[int] = None
+        # A request may be called off before it has begun.
+        self._called_off: Set[int] = set()
 
     def serve(self) -> None:
         """Serves requests until stdin ends."""
         options = json.loads(self._requests.readline())
-        self._emit({
-            "event": "hello",
-            "protocol": PROTOCOL,
-            "python": platform.python_version(),
-            "pid": os.getpid(),
-        })
+        self._emit(
+            {
+                "event": "hello",
+                "protocol": PROTOCOL,
+                "python": platform.python_version(),
+                "pid": os.getpid(),
+            }
+        )
         threading.Thread(target=self._read, daemon=True).start()
         threading.Thread(target=self._keep_alive, daemon=True).start()
         while True:
@@ -83,6 +87,7 @@ class Runtime:
         for line in iter(self._requests.readline, b""):
             message = json.loads(line)
             if "cancel" in message:
+                self._called_off.add(message["cancel"])
                 if message["cancel"] == self._running_id:
                     self._cancel_running()
             else:
@@ -107,15 +112,22 @@ class Runtime:
     def _answer(self, request: Dict[str, Any], options: Dict[str, Any]) -> None:
         context = Context(options, request.get("time_limit_s"))
         self._running, self._running_id = context, request["id"]
+        if request["id"] in self._called_off:
+            context.cancel()
         try:
             last = self._run(request, context)
         finally:
             self._running = self._running_id = None
-        self._emit(dict(last, id=request["id"]))
+        try:
+            self._emit(dict(last, id=request["id"]))
+        except (TypeError, ValueError) as error:
+            problem = "the result is no JSON: {}".format(error)
+            self._emit(dict(_error("internal", problem), id=request["id"]))
 
     def _run(self, request: Dict[str, Any], context: Context) -> Dict[str, Any]:
         try:
-            steps = OPERATIONS[request["op"]](context, **request.get("args", {}))
+            steps = operation(request["op"])(context, **request.get("args", {}))
+            context.check()
             while True:
                 try:
                     event = next(steps)

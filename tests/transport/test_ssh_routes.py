@@ -70,7 +70,7 @@ def test_the_key_behind_a_jump_host_is_checked_too(sshd, bastion, configured):
     """A known jump host does not make the host behind it known."""
     sshd.known_hosts.write_text("")
     transport = SshTransport("llm", options=SshOptions(config_file=configured))
-    with pytest.raises(HostKeyRefused, match="^llm: the host key is unknown"):
+    with pytest.raises(HostKeyRefused, match=r"^llm: the host key is unknown"):
         transport.run(["true"], timeout_s=LIMIT_S)
     until(lambda: bastion.connections() == [])
 
@@ -126,7 +126,7 @@ def test_a_proxy_command_is_bounded_like_any_way(sshd):
         f"{sshd.user}@example.com", options=sshd.options(proxy_command="sleep 600")
     )
     started = time.monotonic()
-    with pytest.raises(ConnectFailed, match="no login to .* within"):
+    with pytest.raises(ConnectFailed, match=r"no login to .* within"):
         transport.run(["true"], timeout_s=1.0)
     assert time.monotonic() - started < 4.0
 
