@@ -65,9 +65,10 @@ class RealEngine:
         return self.folder / "model-cannot-serve"
 
     @property
-    def base(self) -> Path:
-        """Where the venv's own interpreter lives: a container needs that folder too."""
-        return self.python.resolve().parents[1]
+    def places(self) -> set[Path]:
+        """The folders that a container needs: the venv's interpreter lives elsewhere."""
+        venv = self.folder / "venv"
+        return {self.folder, venv.resolve(), self.python.resolve().parents[1]}
 
 
 @pytest.fixture(scope="session")
@@ -103,7 +104,7 @@ class Desk:
     def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
         """Runs one eagleops command."""
         return subprocess.run(
-            [Path(sys.executable).with_name("eagleops"), *argv],
+            [sys.executable, "-m", "eagleops", *argv],
             check=False,
             cwd=self.folder,
             env={**os.environ, "COLUMNS": "120", "LANG": "C.UTF-8"},
@@ -156,8 +157,11 @@ Lay = Callable[..., Desk]
 
 
 @pytest.fixture
-def lay(real_engine: RealEngine, tmp_path: Path, request) -> Iterator[Lay]:
-    """Lays out a desk for an inventory's hosts and containers; its servers end with the test."""
+def lay(real_engine: RealEngine, tmp_path: Path, sshd, make_container, request) -> Iterator[Lay]:
+    """Lays out a desk for an inventory's hosts and containers; its servers end with the test.
+
+    It asks for the ways in itself, so that they are still there when it stops the servers.
+    """
     laid: list[Desk] = []
 
     def lay(inventory: dict[str, Any], hide: dict[str, str]) -> Desk:
@@ -198,19 +202,19 @@ def over_ssh(lay: Lay, sshd, tmp_path: Path) -> Desk:
     """The machine reached by a real sshd."""
     config = tmp_path / "ssh_config"
     config.write_text(sshd.ssh_config("box"), encoding="utf-8")
-    box = {"address": "box", "ssh": {"config_file": str(config)}}
-    return lay({"hosts": {"box": box}}, {str(tmp_path): "/root"})
+    state = tmp_path / "state"
+    box = {"address": "box", "ssh_config": str(config), "state_home": str(state)}
+    return lay({"hosts": {"box": box}}, {str(state): "/var/lib"})
 
 
 @pytest.fixture
 def in_the_container(lay: Lay, sshd, make_container, real_engine, tmp_path: Path) -> Desk:
     """A container reached by SSH to its host and pct from there."""
-    shared = {folder: str(folder) for folder in {real_engine.folder, real_engine.base}}
-    container = make_container(mounts=shared, settings=[SHM])
+    mounts = {place: str(place) for place in real_engine.places if place != Path("/usr")}
+    container = make_container(mounts=mounts, settings=[SHM])
     (container.rootfs / "etc/hosts").write_text(HOSTS_FILE, encoding="utf-8")
     config = tmp_path / "ssh_config"
     config.write_text(sshd.ssh_config("pve"), encoding="utf-8")
-    pve = {"address": "pve", "ssh": {"config_file": str(config)}}
+    pve = {"address": "pve", "ssh_config": str(config)}
     box = {"on": "pve", "vmid": container.vmid, "program": str(container.pct)}
-    hide = {str(tmp_path): "/root", str(container.vmid): "129"}
-    return lay({"hosts": {"pve": pve}, "containers": {"box": box}}, hide)
+    return lay({"hosts": {"pve": pve}, "containers": {"box": box}}, {str(container.vmid): "129"})
