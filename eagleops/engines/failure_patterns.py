@@ -113,6 +113,7 @@ NCCL = (
         "NCCL failed: {detail}",
         "NCCL's own log, nccl.<pid>.log in the server's state folder, says what it tried.",
         general=True,
+        sharper=("nccl_bad_value", "nccl_no_algorithm"),
     ),
     pattern(
         "rank_unreachable",

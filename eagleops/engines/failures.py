@@ -10,7 +10,7 @@ a line without its prefix (time, rank, level), so that ``^`` is where an excepti
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -41,8 +41,9 @@ class FailurePattern:
         pattern: Searched for in each line.
         text: What happened; may name groups of the pattern as ``{group}``.
         way_out: Likewise.
-        general: Whether it says less than others may: a pattern that is not general is taken
-            before it, wherever it stands.
+        general: Whether it says less than others may: they are taken before it, if they match
+            anywhere after the first sign of death.
+        sharper: Kinds that say more of the same thing, and may stand before that sign.
     """
 
     kind: str
@@ -50,6 +51,7 @@ class FailurePattern:
     text: str
     way_out: str
     general: bool = False
+    sharper: tuple[str, ...] = ()
 
     def read(self, line: str) -> Cause | None:
         """The cause, if this line names it."""
@@ -82,10 +84,16 @@ class Signs:
 
 
 def pattern(
-    kind: str, regex: str, text: str, way_out: str, *, general: bool = False
+    kind: str,
+    regex: str,
+    text: str,
+    way_out: str,
+    *,
+    general: bool = False,
+    sharper: tuple[str, ...] = (),
 ) -> FailurePattern:
-    """A row of a table."""
-    return FailurePattern(kind, re.compile(regex), text, way_out, general)
+    """A row of a table: see :class:`FailurePattern`."""
+    return FailurePattern(kind, re.compile(regex), text, way_out, general, sharper)
 
 
 def diagnosed(
@@ -102,12 +110,11 @@ def diagnosed(
     """
     lines = [plain(line) for line in log_lines]
     start = next((n for n, line in enumerate(lines) if signs.deaths.search(line)), 0)
-    return (
-        _first(signs.causes, lines[start:])
-        or _first(signs.causes, lines)
-        or _last_exception(signs, lines[start:])
-        or _ended(exit_status, signal)
-    )
+    cause = _first(signs.causes, lines[start:]) or _first(signs.causes, lines)
+    if cause is not None:
+        sharper = {kind for row in signs.causes if row.kind == cause.kind for kind in row.sharper}
+        return _first([row for row in signs.causes if row.kind in sharper], lines) or cause
+    return _last_exception(signs, lines[start:]) or _ended(exit_status, signal)
 
 
 def plain(line: str) -> str:
@@ -116,13 +123,12 @@ def plain(line: str) -> str:
     return _PREFIX.sub("", shown.rstrip())
 
 
-def _first(causes: Iterable[FailurePattern], lines: Sequence[str]) -> Cause | None:
-    ordered = sorted(causes, key=lambda known: known.general)
+def _first(rows: Sequence[FailurePattern], lines: Sequence[str]) -> Cause | None:
     for general in (False, True):
-        rows = [known for known in ordered if known.general is general]
+        of_that_kind = [row for row in rows if row.general is general]
         for line in lines:
-            for known in rows:
-                if cause := known.read(line):
+            for row in of_that_kind:
+                if cause := row.read(line):
                     return cause
     return None
 

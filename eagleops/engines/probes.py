@@ -5,32 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from eagleops.engines.flags import given
-from eagleops.profile import Profile
-
 # SGLang's own check generates a token and gives up after 20 s.
 PROBE_TIMEOUT_S = 25
-
-_EVERYWHERE = {"", "0.0.0.0", "localhost"}  # noqa: S104 - compared with, not bound to
-
-
-def loopback(host: str | None) -> str:
-    """Where a server bound to ``host`` is reached from its own machine."""
-    if host is None or host in _EVERYWHERE:
-        return "127.0.0.1"
-    return "::1" if host in {"::", "[::]"} else host.strip("[]")
-
-
-def bound_host(profile: Profile) -> str | None:
-    """The address that a profile tells its server to bind; None for the engine's own."""
-    host = given(profile, "host")
-    return host if isinstance(host, str) else None
 
 
 def readiness(
     *,
     port: int,
-    host: str | None,
     probes: Sequence[Mapping[str, Any]],
     identity: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
@@ -38,13 +19,11 @@ def readiness(
 
     Args:
         port: Where the server listens.
-        host: The address that it is told to bind.
         probes: Tried in order; the answer of one that is not ``missing_ok`` counts.
         identity: Which field of which path must hold what; None where nothing can be asked.
     """
     return {
         "port": port,
-        "host": loopback(host),
         "probes": [dict(probe) for probe in probes],
         "identity": None if identity is None else dict(identity),
         "timeout_s": PROBE_TIMEOUT_S,

@@ -12,7 +12,7 @@ from eagleops.engines.failures import Cause, diagnosed
 from eagleops.engines.flags import agreed, count, given, required, with_port
 from eagleops.engines.launch_env import launch_environment
 from eagleops.engines.overrides import Override, applicable, sets
-from eagleops.engines.probes import bound_host, probe, readiness
+from eagleops.engines.probes import probe, readiness
 from eagleops.engines.roles import Role, python_role
 from eagleops.engines.sglang_failures import SIGNS
 from eagleops.engines.sglang_overrides import RULES
@@ -79,7 +79,6 @@ class SGLang:
         }
         return readiness(
             port=profile.port,
-            host=bound_host(profile),
             probes=[probe("/health_generate", missing_ok=True), probe("/health")],
             identity=None if blind else identity,
         )

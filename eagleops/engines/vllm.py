@@ -12,7 +12,7 @@ from eagleops.engines.failures import Cause, diagnosed
 from eagleops.engines.flags import agreed, count, given, required, with_port
 from eagleops.engines.launch_env import launch_environment
 from eagleops.engines.overrides import Override, applicable
-from eagleops.engines.probes import bound_host, probe, readiness
+from eagleops.engines.probes import probe, readiness
 from eagleops.engines.roles import Role, python_role
 from eagleops.engines.vllm_failures import SIGNS
 from eagleops.engines.vllm_overrides import RULES
@@ -87,7 +87,6 @@ class VLLM:
         closed = given(profile, "api-key") or "VLLM_API_KEY" in {*profile.env, *profile.inherit}
         return readiness(
             port=profile.port,
-            host=bound_host(profile),
             probes=[probe("/health")],
             identity=None if closed else identity,
         )
