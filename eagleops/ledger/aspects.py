@@ -103,6 +103,8 @@ def _environment(body: Part) -> Iterator[Line]:
     """What was in effect in the workers: an engine's own doing shows here alone."""
     seen: dict[str, set[str]] = {}
     for process in body.get("processes") or ():
+        if not process.get("counted", True):
+            continue
         for name, witnessed in (process.get("variables") or {}).items():
             value = witnessed.get("effective") or witnessed.get("live")
             if value is not None and name not in OF_ONE_LAUNCH:

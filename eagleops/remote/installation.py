@@ -8,6 +8,7 @@ Nothing is imported, loaded or changed.
 from __future__ import annotations
 
 import os
+import time
 from typing import Any, Dict, Generator, List, Mapping, NamedTuple, Optional, Sequence
 
 from eagleops.remote import (
@@ -45,6 +46,7 @@ class Subject(NamedTuple):
         pids: The process tree, the main process first; empty where nothing runs.
         python: The interpreter; None where there is none to look for.
         variables: The environment that it was started with, as far as it is known.
+        spec: What was launched, secrets left out; None where it was not launched by eagleops.
     """
 
     pids: Sequence[int]
@@ -54,15 +56,18 @@ class Subject(NamedTuple):
     cwd: Optional[str]
     engine: Optional[str]
     model: Optional[str]
+    spec: Optional[Facts] = None
 
 
-def installation(
+def installation(  # noqa: PLR0917 - they come by name, as JSON
     context: Context,
     server: Optional[str] = None,
     pid: Optional[int] = None,
     python: Optional[str] = None,
     packages: Optional[List[str]] = None,
     models: Optional[List[Dict[str, str]]] = None,
+    variables: Optional[Dict[str, str]] = None,
+    cwd: Optional[str] = None,
     thorough: bool = False,
 ) -> Steps:
     """Looks at a launched server, at a process, at an interpreter, or at the machine alone.
@@ -75,14 +80,21 @@ def installation(
         packages: The packages whose files are compared with their wheels; without them, those
             of the server's engine, and of all engines where no server is named.
         models: ``{"role", "name"}`` of each, in place of those that the command names.
+        variables: The environment that a server would have, where none is looked at: it
+            decides where Python and the hub's cache look.
+        cwd: The folder that it would start in.
         thorough: Hash large files too.
 
     Raises:
         Failure: ``no_such_server``.
     """
+    # At once: the client takes its own clock beside it.
+    yield {"event": "clock", "time_s": time.time()}
     subject = _subject(context, server, pid, python)
+    if server is None and pid is None:
+        subject = subject._replace(variables=variables or {}, cwd=cwd)
     yield {"event": "reading", "of": "machine"}
-    result: Facts = {"machine": machine_facts.facts(context)}
+    result: Facts = {"spec": subject.spec, "machine": machine_facts.facts(context)}
     yield {"event": "reading", "of": "gpus"}
     result["gpus"] = gpu_settings.settings(context)
     yield {"event": "reading", "of": "libraries"}
@@ -180,6 +192,7 @@ def _of_server(record: Record, python: Optional[str]) -> Subject:
         spec.get("cwd") or (python_env.cwd_of(main) if main in living else None),
         spec.get("engine"),
         spec.get("model"),
+        spec,
     )
 
 
