@@ -68,7 +68,7 @@ WATCHERS = frozenset(
     }
 )
 _EXPORTER = re.compile(r"(^|[-_])exporter\d*$")
-# How eagleops.session starts its interpreter: NVML holds device files while it is asked.
+# How eagleops.bundle starts its interpreter: NVML holds device files while it is asked.
 _OWN_SESSION = re.compile(r" -I -c import sys,zlib;.*'eagleops-[0-9a-f]{16}'")
 _INTERPRETER = re.compile(r"(python|pypy)[0-9.]*|perl|node|ruby|(ba|da|z)?sh")
 

@@ -17,6 +17,8 @@ from eagleops.remote.failure import Failure
 from eagleops.remote.target import Target, aim
 
 POLL_S = 0.01
+# Left of the request's time limit, for what is left is a result and no failure.
+RESERVE_S = 0.25
 # A process with hundreds of GiB of pinned memory takes seconds to end after SIGKILL.
 WAIT_S = 30.0
 # What still forks after so many rounds is left, and named.
@@ -47,7 +49,8 @@ def kill(
         ``uninterruptible``, ``not_permitted``, ``protected`` or ``alive``).
 
     Raises:
-        Failure: ``foreign_proc``, or ``bad_target``.
+        Failure: ``foreign_proc``, or ``bad_target``. Out of time is a result, and sends no
+            SIGKILL before the grace was over.
     """
     processes.require_own_proc()
     hunt = _Hunt(context, targets)
@@ -55,6 +58,8 @@ def kill(
         for _ in range(ROUNDS):
             yield from hunt.send(signal.SIGTERM)
             yield from hunt.wait(grace_s)
+            if hunt.out_of_time:  # the grace was not over: SIGKILL was not asked for yet
+                break
             yield from hunt.send(signal.SIGKILL)
             yield from hunt.wait(wait_s)
             if not hunt.aim_at_offspring():
@@ -102,10 +107,15 @@ class _Hunt:
         deadline = time.monotonic() + limit_s
         while True:
             yield from self._note_gone()
-            left_s = min(deadline - time.monotonic(), self._context.remaining_s() - POLL_S)
-            if left_s <= 0 or all(target.refused for target in self._living):
+            left_s = deadline - time.monotonic()
+            if left_s <= 0 or self.out_of_time or all(target.refused for target in self._living):
                 return
             self._context.sleep(min(POLL_S, left_s))
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the request's time limit leaves time for the way back alone."""
+        return self._context.remaining_s() <= RESERVE_S
 
     def aim_at_offspring(self) -> bool:
         """Adds what the ended targets forked since the begin; False if there is none.

@@ -7,11 +7,11 @@ import os
 import attrs
 import pytest
 
+from eagleops.bundle import bootstrap
 from eagleops.gpu import Gpu, GpuProcess
 from eagleops.process import Process, Viewpoint, bystander, judge
 from eagleops.remote import process_table
 from eagleops.remote.processes import facts
-from eagleops.session import bootstrap
 from eagleops.snapshot import (
     MachineFacts,
     Snapshot,
