@@ -31,7 +31,7 @@ def environ(
         name: A launched server's; without ``name`` and ``pid`` the only one that lives.
         pid: The main process of a server that was launched otherwise: it and what is below.
         names: Variables to tell beside those that the server's record expects and all whose
-            names begin with NCCL_, SGLANG_, VLLM_ or CUDA_.
+            names begin with ``NCCL_``, ``SGLANG_``, ``VLLM_`` or ``CUDA_``.
 
     Returns:
         ``server``: the SERVER dict, or None; ``spec``: ``expected`` (name to value),
