@@ -100,17 +100,20 @@ def judge(
     engine = engine or Engine()
     processes = {process["pid"]: process for process in read["processes"]}
     server = read["server"] or {}
-    main = server.get("pid") or next(iter(processes), None)
-    values = _expected_values(expected, processes.get(main), read["salt"])
+    main = processes.get(server.get("pid") or next(iter(processes), -1))
+    values = _expected_values(expected, main, read["salt"])
     roles = {pid: engine.role(each["title"], each["argv"]) for pid, each in processes.items()}
     counted = _counted(roles)
     missing = engine.missing([role for role in roles.values() if role is not None])
+    reading = _Reading(processes, main, read, engine)
     return EnvReport(
         host=host,
         server=server.get("name"),
         expected=values,
         processes=tuple(
-            _process(process, roles[pid], pid in counted, values, _Reading(processes, read, engine))
+            _process(
+                process, roles[pid], pid in counted, values, _Reading(processes, main, read, engine)
+            )
             for pid, process in processes.items()
         ),
         missing_workers=tuple(MissingWorker(one.role, one.rank, one.title) for one in missing),
@@ -121,6 +124,7 @@ def judge(
 @attrs.frozen
 class _Reading:
     processes: Mapping[int, Read]
+    main: Read | None
     read: Read
     engine: Engine
 
@@ -188,6 +192,7 @@ def _variable(
         live=_live(name, process["live"], reading.salt),
         effective=_effective(name, process["nccl"]),
         ancestor=_ancestor(name, process, reading),
+        main=_main(name, reading),
         conf=_conf(name, process["conf_files"], reading.salt),
         overrides=tuple(each for each in reading.engine.overrides if each.name == name),
         engine=reading.engine.name,
@@ -241,6 +246,13 @@ def _ancestor(name: str, process: Read, reading: _Reading) -> Ancestor | None:
             return Ancestor(above["pid"], value)
         above = reading.processes.get(above["ppid"])
     return None
+
+
+def _main(name: str, reading: _Reading) -> Ancestor | None:
+    main = reading.main
+    if main is None or main["initial"]["state"] != "whole":
+        return None
+    return Ancestor(main["pid"], value_of(main["initial"]["variables"].get(name), reading.salt))
 
 
 def _conf(name: str, files: Sequence[Read], salt: str) -> ConfSetting | None:

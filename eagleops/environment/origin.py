@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from eagleops.environment.values import Value, quoted, same
-from eagleops.environment.witnesses import Witnesses
+from eagleops.environment.witnesses import Override, Witnesses
 
 
 class Start(Enum):
@@ -34,7 +34,25 @@ def start_of(witnesses: Witnesses) -> Start:
 
 def origin(witnesses: Witnesses) -> tuple[str, ...]:
     """Notes on where the value that is seen now came from."""
-    return (*_from_start(witnesses), *_from_conf(witnesses), *_from_engine(witnesses))
+    engine = engines_doing(witnesses) if witnesses.main is not None else ()
+    told = (f"changed by the engine: {each.told(witnesses.engine)}" for each in engine)
+    return (*_from_start(witnesses), *_from_conf(witnesses), *told)
+
+
+def engines_doing(witnesses: Witnesses) -> tuple[Override, ...]:
+    """What the engine does that would explain the value that is seen now.
+
+    Nothing where the server was started with that value. Where that is not known it may be
+    the engine's doing, and may not.
+    """
+    main, now = witnesses.main, witnesses.live.value
+    if now is None or (main is not None and main.value is not None and same(main.value, now)):
+        return ()
+    return tuple(
+        override
+        for override in witnesses.overrides
+        if override.value is None or same(override.value, now)
+    )
 
 
 def _from_start(witnesses: Witnesses) -> list[str]:
@@ -62,18 +80,6 @@ def confirmed_above(witnesses: Witnesses) -> tuple[str, ...]:
     if witnesses.initial.sees or ancestor is None or start_of(witnesses) is not Start.SAME:
         return ()
     return (f"PID {ancestor.pid} above it was started with it",)
-
-
-def _from_engine(witnesses: Witnesses) -> list[str]:
-    start, now = start_of(witnesses), witnesses.live.value
-    if start is Start.SAME or now is None:
-        return []
-    lead = "the engine may have set it" if start is Start.UNSEEN else "changed by the engine"
-    return [
-        f"{lead}: {override.told(witnesses.engine)}"
-        for override in witnesses.overrides
-        if override.value is None or same(override.value, now)
-    ]
 
 
 def _from_conf(witnesses: Witnesses) -> list[str]:

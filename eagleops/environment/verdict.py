@@ -12,7 +12,7 @@ from typing import Literal
 import attrs
 
 from eagleops.environment import nccl_variables as nccl
-from eagleops.environment.origin import Start, confirmed_above, origin, start_of
+from eagleops.environment.origin import Start, confirmed_above, engines_doing, origin, start_of
 from eagleops.environment.values import (
     Secret,
     Value,
@@ -59,6 +59,15 @@ def verdict(expected: Value | None, witnesses: Witnesses) -> Verdict:
             that was not recorded can be found missing, but not compared.
         witnesses: Of one variable in one process.
     """
+    weighed = _weigh(expected, witnesses)
+    if weighed.kind == "wrong" and witnesses.main is None:
+        guesses = (each.told(witnesses.engine) for each in engines_doing(witnesses))
+        notes = tuple(f"the engine may have set it: {guess}" for guess in guesses)
+        return attrs.evolve(weighed, notes=weighed.notes + notes)
+    return weighed
+
+
+def _weigh(expected: Value | None, witnesses: Witnesses) -> Verdict:
     effective = witnesses.effective
     if effective.refusals:
         return _refused(witnesses)
@@ -152,21 +161,16 @@ def _there_but_in_time(expected: Value, witnesses: Witnesses, notes: tuple[str, 
     if not nccl.is_nccl(name):
         return Verdict("ok", notes, asides=confirmed_above(witnesses))
     text = "" if isinstance(expected, Secret) else expected
+    known = start_of(witnesses) is not Start.UNSEEN
+    from_start = known and _started_with(expected, witnesses)
     if name in nccl.READ_AT_INIT and nccl.is_logged(name, text) and _would_have_named(witnesses):
-        others = f" and read {', '.join(effective.peers)}" if effective.peers else ""
-        why = (
-            "it was set too late: the environment has it now, but NCCL had made "
-            f"a communicator of {max(effective.complete)} ranks before{others}, "
-            "and did not find it"
-        )
-        return Verdict("wrong", notes, why, SET_IT, proved=True)
-    changed_since = start_of(witnesses) is not Start.UNSEEN and not _started_with(
-        expected, witnesses
-    )
+        if not from_start:
+            return Verdict("wrong", notes, _too_late(witnesses), SET_IT, proved=True)
+        notes += ("NCCL made a communicator and did not name it, though it was there from start",)
     not_started = effective.logged and not effective.started and not effective.complete
     conf = witnesses.conf
     from_conf = conf is not None and same(expected, conf.value)
-    if changed_since and not not_started and not from_conf:
+    if known and not from_start and not not_started and not from_conf:
         return Verdict(
             "unknown",
             notes,
@@ -176,6 +180,15 @@ def _there_but_in_time(expected: Value, witnesses: Witnesses, notes: tuple[str, 
         )
     asides = confirmed_above(witnesses) + _not_proved(text, witnesses)
     return Verdict("ok", notes, asides=asides)
+
+
+def _too_late(witnesses: Witnesses) -> str:
+    effective = witnesses.effective
+    others = f" and read {', '.join(effective.peers)}" if effective.peers else ""
+    return (
+        "it was set too late: the environment has it now, but NCCL had made "
+        f"a communicator of {max(effective.complete)} ranks before{others}, and did not find it"
+    )
 
 
 def _blind(witnesses: Witnesses) -> Verdict:
@@ -261,7 +274,6 @@ def _undo(witnesses: Witnesses) -> str:
     conf, live = witnesses.conf, witnesses.live
     if conf is not None and live.value is not None and same(conf.value, live.value):
         return f"Take it out of {conf.path}, or set it in the profile's env: that is stronger."
-    told = [o for o in witnesses.overrides if o.value is None or o.value == live.value]
-    if told and start_of(witnesses) is not Start.SAME:
+    if engines_doing(witnesses):
         return "The engine sets it itself; the profile cannot, unless one of its flags does."
     return SET_IT

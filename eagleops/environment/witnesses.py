@@ -36,7 +36,7 @@ class Initial:
 
 @attrs.frozen
 class Ancestor:
-    """A process above, whose own block can be read where this one's cannot.
+    """A process above, whose own block can be read.
 
     Attributes:
         pid: Its PID.
@@ -131,16 +131,18 @@ class Witnesses:
     Attributes:
         name: The variable.
         ancestor: The nearest process above with a readable block; None where there is none.
+        main: What the server's main process was started with; None where nobody can tell.
         conf: The conf file setting that NCCL would take first; None without one.
         overrides: What the engine is known to do to this variable.
         engine: Its name, for sentences.
     """
 
     name: str
-    initial: Initial = Initial()
-    live: Live = Live()
+    initial: Initial = Initial("unreadable")
+    live: Live = Live(readable=False)
     effective: Effective = Effective()
     ancestor: Ancestor | None = None
+    main: Ancestor | None = None
     conf: ConfSetting | None = None
     overrides: tuple[Override, ...] = ()
     engine: str = "the engine"
