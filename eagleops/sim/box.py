@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-import eagleops
 from eagleops.errors import UsageError
 from eagleops.sim import faults
 from eagleops.sim.gpus import Gpu, read_gpus
@@ -193,7 +192,7 @@ def _programs(layout: Layout) -> list[tuple[Path, str, int]]:
     """The files that make stand-ins of this package's modules."""
     python = shlex.quote(sys.executable)
     # The real package would bring its dependencies along; here are its simulated parts alone.
-    package = f"__path__ = [{str(Path(eagleops.__file__).parent)!r}]\n"
+    package = f"__path__ = [{str(Path(__file__).parents[1])!r}]\n"
     site, root = str(layout.site), str(layout.root)
     query = (
         f"import sys; sys.path.insert(0, {site!r}); "
