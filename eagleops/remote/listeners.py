@@ -17,6 +17,8 @@ from eagleops.remote.process_table import owner, title, user
 LISTEN = "0A"
 _FIELDS = 10  # sl local remote st tx:rx tr:when retransmits uid timeout inode
 
+TITLE_LENGTH = 80
+
 
 class Listener(NamedTuple):
     """A socket that listens.
@@ -119,7 +121,12 @@ def sentence(facts: Dict[str, Any]) -> str:
     """:func:`describe`'s facts as the subject of a sentence."""
     if facts["pid"] is None:
         return "a process of {} that cannot be seen from here".format(facts["user"])
-    return "PID {pid} ({title}, user {user})".format(**facts)
+    return "PID {pid} ({title}, user {user})".format(**dict(facts, title=shortened(facts["title"])))
+
+
+def shortened(title: str) -> str:
+    """A command line's begin, where all of it would bury the message it stands in."""
+    return title if len(title) <= TITLE_LENGTH else title[: TITLE_LENGTH - 3] + "..."
 
 
 def reachable(found: Iterable[Listener]) -> List[str]:

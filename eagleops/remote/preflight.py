@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional, Union
+from typing import Any, Dict, List, Mapping, Optional, Set, Union
 
 from eagleops.remote import listeners, process_table, server_record
 from eagleops.remote.context import Context
 from eagleops.remote.failure import Failure
+from eagleops.remote.gpu_facts import Reading
+from eagleops.remote.gpu_processes import read_processes
 from eagleops.remote.gpus import Gpus
 from eagleops.remote.servers import LIVING, describe, trees
 
@@ -89,14 +91,24 @@ def require_free_gpus(context: Context, limits: Limits, env: Mapping[str, str]) 
             busy.append({"index": gpu["index"], "used_mib": used, "limit_mib": limit})
     if busy:
         named = ", ".join("GPU {index}: {used_mib} MiB".format(**gpu) for gpu in busy)
+        by = _holders(context, reading, {gpu["index"] for gpu in busy})
         raise Failure(
             "gpu_busy",
-            "GPUs are in use ({}; up to {:g} MiB count as idle)".format(
-                named, busy[0]["limit_mib"]
+            "GPUs are in use ({}; up to {:g} MiB count as idle) by {}".format(
+                named, busy[0]["limit_mib"], ", ".join(by) or "nobody that can be seen from here"
             ),
             way_out="See who holds them (eagleops status) or free them (eagleops reset-gpus).",
             gpus=busy,
         )
+
+
+def _holders(context: Context, reading: Reading, indices: Set[int]) -> List[str]:
+    found, _ = read_processes(context, reading)
+    return [
+        "PID {pid} ({title})".format(**dict(facts, title=listeners.shortened(facts["title"])))
+        for facts in found
+        if indices.intersection(facts["gpu_devices"])
+    ]
 
 
 def _limit(limits: Limits, index: int) -> Optional[float]:

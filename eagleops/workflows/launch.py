@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
 from eagleops.engines import Engine, engine
 from eagleops.environment import EnvReport
-from eagleops.errors import CheckFailed, ServerDied, ServerNotReady
+from eagleops.errors import CheckFailed, EagleError, ServerDied, ServerNotReady
 from eagleops.machine import Machine
 from eagleops.profile import Profile
 from eagleops.server import ServerFacts
 from eagleops.view import Text, Tone, View
-from eagleops.workflows.progress import Progress, events_of, unwatched
+from eagleops.workflows.progress import Progress, Step, events_of, unwatched
 from eagleops.workflows.reset import ResetReport, reset
 from eagleops.workflows.verify import verify
 
@@ -112,11 +114,49 @@ def launch(
         Unreachable: if the machine cannot be reached, or was lost.
     """
     adapter = engine(profile.engine)
-    request = launch_request(adapter, machine, profile, nccl_log=nccl_log)
-    name = name or profile.name
+    return start(
+        machine,
+        adapter,
+        launch_request(adapter, machine, profile, nccl_log=nccl_log),
+        name=name or profile.name,
+        reset_first=reset_first,
+        wait=wait,
+        verify_after=verify_after,
+        timeout_s=timeout_s,
+        drain_timeout_s=drain_timeout_s,
+        progress=progress,
+    )
+
+
+def start(
+    machine: Machine,
+    adapter: Engine,
+    request: Mapping[str, Any],
+    *,
+    name: str,
+    reset_first: bool = True,
+    wait: bool = True,
+    verify_after: bool = True,
+    timeout_s: float = READY_LIMIT_S,
+    drain_timeout_s: float = 60.0,
+    progress: Progress = unwatched,
+) -> LaunchReport:
+    """Starts what ``request`` asks for: see :func:`launch`, which makes it of a profile.
+
+    Raises:
+        CheckFailed, Unreachable: as :func:`launch`.
+    """
     machine.call("reserve", name=name, launch_id=request["launch_id"])
-    cleared = _cleared(machine, drain_timeout_s, progress) if reset_first else None
-    events_of("spawn", progress)
+    try:
+        cleared = _cleared(machine, drain_timeout_s, progress) if reset_first else None
+    except BaseException:
+        with contextlib.suppress(EagleError):  # a machine that was lost gives itself back
+            machine.call("release", launch_id=request["launch_id"])
+        raise
+    if cleared is not None and cleared.idle_mib:
+        # Whoever was spared still holds what it holds.
+        request = {**request, "require_free_mib": dict(cleared.idle_mib)}
+    progress(Step("spawn"))
     spawned = machine.call("spawn", name=name, launch=request)
     server = ServerFacts.from_dict(spawned["server"])
     ready_s = None

@@ -7,6 +7,7 @@ processes are killed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -39,6 +40,8 @@ class ResetReport:
         spared: The processes that hold a GPU and are not ours to end, each with its reason.
         left: What could not be ended, as the kill reported it: pid, state, reason.
         drain: How the wait for GPU memory ended; with ``dry_run`` nothing was waited for.
+        idle_mib: The memory at which each GPU counts as idle, in MiB by its index: the
+            machine's own level, and what the spared processes use.
     """
 
     host: str
@@ -47,6 +50,7 @@ class ResetReport:
     spared: tuple[Judgement, ...]
     left: tuple[dict[str, Any], ...]
     drain: Drain
+    idle_mib: Mapping[str, int]
     notes: tuple[str, ...] = ()
 
     @property
@@ -162,6 +166,7 @@ def reset(
         attrs.evolve(plan, kill=tuple(killed)),
         left=tuple(left),
         drained=drained,
+        idle_mib=idle_mib,
         notes=_notes(asked),
     )
 
@@ -215,6 +220,7 @@ def _report(
     dry_run: bool = False,
     left: tuple[dict[str, Any], ...] = (),
     drained: Drain | None = None,
+    idle_mib: Mapping[str, int] | None = None,
     notes: tuple[str, ...] = (),
 ) -> ResetReport:
     return ResetReport(
@@ -224,5 +230,6 @@ def _report(
         spared=plan.spare,
         left=left,
         drain=drained or Drain(drained=False, drain_s=None, gpus=snapshot.gpus),
+        idle_mib=idle_mib or {},
         notes=notes,
     )

@@ -1,0 +1,5 @@
+"""``python -m eagleops <task>``: the console program, where no script is installed."""
+
+from eagleops.tasks.program import main
+
+main()

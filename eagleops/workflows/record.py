@@ -1,0 +1,224 @@
+"""Record: a launch, with everything that a later run can be compared with."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from eagleops._version import __version__
+from eagleops.errors import EagleError, LedgerError, ServerDied, ServerNotReady
+from eagleops.ledger import Header, Ledger, Run
+from eagleops.log import get_logger
+from eagleops.machine import Machine
+from eagleops.profile import Profile
+from eagleops.remote import redact
+from eagleops.session import Event
+from eagleops.workflows.launch import LaunchReport
+from eagleops.workflows.progress import Progress, Step, unwatched
+
+log = get_logger(__name__)
+
+# What a launch can come to that is worth a line in the ledger.
+Launched = LaunchReport | ServerDied | ServerNotReady
+
+
+@attrs.frozen
+class Recorded:
+    """Whether a launch is in the ledger.
+
+    Attributes:
+        run_id: Its number; None if it could not be recorded.
+        notice: What a person should know: why not, or what was done to the ledger's file.
+    """
+
+    run_id: int | None
+    notice: str = ""
+
+
+def record(
+    path: Path | None,
+    machine: Machine,
+    profile: Profile | Mapping[str, Any],
+    launched: Launched,
+    *,
+    lint: Any = None,
+    progress: Progress = unwatched,
+) -> Recorded:
+    """Records a launch in the ledger at ``path``: :func:`record_launch`, without its errors.
+
+    A server that runs is not brought down by a ledger that is full: the notice tells it.
+    """
+    try:
+        with Ledger.open(path) as ledger:
+            run_id = record_launch(ledger, machine, profile, launched, lint=lint, progress=progress)
+            return Recorded(run_id, ledger.notice)
+    except LedgerError as error:
+        log.warning("not recorded", problem=str(error))
+        return Recorded(None, f"This run is not recorded: {error}")
+
+
+def record_launch(
+    ledger: Ledger,
+    machine: Machine,
+    profile: Profile | Mapping[str, Any],
+    launched: Launched,
+    *,
+    lint: Any = None,
+    progress: Progress = unwatched,
+) -> int:
+    """Looks at what a launched server runs on, and records it as a run.
+
+    Args:
+        ledger: Where.
+        machine: The server's.
+        profile: What was launched; of a run that is reproduced, its recorded ``profile_source``.
+        launched: The launch's report, or the error that it ended in.
+        lint: The linter's findings as JSON; None where nobody linted.
+        progress: Told of each step.
+
+    Returns:
+        The run's number. Where the machine is lost meanwhile, what is known is recorded.
+
+    Raises:
+        LedgerError: if it cannot be written.
+    """
+    progress(Step("record"))
+    source = profile.to_dict() if isinstance(profile, Profile) else dict(profile)
+    name = launched.server if isinstance(launched, EagleError) else launched.server.name
+    parts = {"profile_source": source, "lint": lint, **server_parts(machine, name)}
+    parts |= _launch_parts(launched, parts.get("snapshot") or {})
+    spec = parts.get("spec") or {}
+    header = Header(
+        host=machine.name,
+        server=name,
+        profile=str(source["name"]),
+        engine=str(source["engine"]),
+        model=spec.get("model") or source.get("model"),
+        user=_user(),
+        client=socket.gethostname(),
+        eagleops=__version__,
+    )
+    secrets = secrets_of(profile) if isinstance(profile, Profile) else ()
+    return ledger.add(Run.begin(header, parts), secrets=secrets)
+
+
+def server_parts(machine: Machine, name: str) -> dict[str, Any]:
+    """The parts of a run that its machine tells: one look at it, one at its server."""
+    parts: dict[str, Any] = {}
+    with _told(machine, parts):
+        parts["snapshot"] = machine.call("snapshot")
+        parts |= installation_parts(machine, server=name)
+    return parts
+
+
+def installation_parts(machine: Machine, **asked: Any) -> dict[str, Any]:
+    """What the ``installation`` operation tells, as parts of a run.
+
+    Args:
+        machine: Which.
+        asked: The operation's arguments: :mod:`eagleops.remote.installation`.
+
+    Raises:
+        OperationFailed: ``no_such_server``.
+        Unreachable: if the machine cannot be reached, or was lost.
+    """
+    clock = _Clock()
+    found = machine.call("installation", on_event=clock, **asked)
+    parts = {
+        "clock": clock.to_dict(),
+        "machine": found["machine"],
+        "gpus": found["gpus"],
+        "packages": {name: found[name] for name in ("python", "distributions", "compared")},
+        "models": {"models": found["models"]},
+    }
+    if found["spec"] is not None:
+        # What runs is there to be looked at.
+        parts["spec"] = found["spec"]
+        parts["libraries"] = {name: found[name] for name in ("libraries", "unreadable")}
+    if machine.outer is not None:
+        # A container sees its host's kernel, but not what runs it there.
+        outer: dict[str, Any] = {}
+        with _told(machine.outer, outer):
+            outer = machine.outer.call("installation", packages=[])
+        parts["machine"] = {**found["machine"], "outer": outer.get("machine", outer)}
+    return parts
+
+
+def secrets_of(profile: Profile) -> tuple[str, ...]:
+    """The secret values that a profile holds, by their names."""
+    texts = [*profile.env.items(), *((n, v) for n, v in profile.args.items() if isinstance(v, str))]
+    return tuple(value for name, value in texts if redact.is_secret(name, value))
+
+
+def _launch_parts(launched: Launched, snapshot: Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(launched, EagleError):
+        outcome = "died" if isinstance(launched, ServerDied) else "not_ready"
+        named = (one for one in snapshot.get("servers", ()) if one["name"] == launched.server)
+        seen: Mapping[str, Any] = next(named, {})
+        return {
+            "log": {
+                "path": seen.get("log"),
+                "state_dir": seen.get("state_dir"),
+                "tail": list(launched.log_tail),
+            },
+            "outcome": {"outcome": outcome, "detail": launched.problem},
+        }
+    server = launched.server
+    outcome = "started" if launched.ready_s is None else "ready"
+    parts: dict[str, Any] = {
+        "launch": {
+            "ready_s": launched.ready_s,
+            "reset": None if launched.reset is None else launched.reset.to_dict(),
+            "server": server.to_dict(),
+        },
+        "log": {"path": server.log, "state_dir": server.state_dir},
+        "outcome": {"outcome": outcome, "detail": ""},
+    }
+    if launched.environment is not None:
+        parts["environment"] = launched.environment.to_dict()
+    return parts
+
+
+@attrs.define
+class _Clock:
+    """Takes the machine's clock against this one as its first word arrives."""
+
+    asked_s: float = attrs.field(factory=time.time)
+    told: dict[str, Any] = attrs.field(factory=dict)
+
+    def __call__(self, event: Event) -> None:
+        if event["event"] == "clock":
+            now_s = time.time()
+            # It was said somewhere between asking and hearing.
+            self.told = {
+                "offset_s": event["time_s"] - (self.asked_s + now_s) / 2,
+                "uncertainty_s": (now_s - self.asked_s) / 2,
+            }
+
+    def to_dict(self) -> dict[str, Any]:
+        """``offset_s``: how far the machine's clock is ahead; ``uncertainty_s`` around it."""
+        return self.told
+
+
+@contextlib.contextmanager
+def _told(machine: Machine, parts: dict[str, Any]) -> Iterator[None]:
+    """What a machine does not tell is told as its problem, and costs no run."""
+    try:
+        yield
+    except EagleError as error:
+        log.warning("not told", host=machine.name, problem=str(error))
+        parts["machine"] = {"problem": str(error)}
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name
+        return ""
