@@ -56,8 +56,10 @@ def drain(
     """
     if not idle_mib:
         raise Failure("no_idle_level", "no GPU to wait for: idle_mib names none")
+    begun_s = time.monotonic()  # before the driver is opened, which takes its time too
     with Gpus(context) as gpus:
-        wait = _Wait(context, gpus, {int(index): mib for index, mib in idle_mib.items()})
+        levels = {int(index): mib for index, mib in idle_mib.items()}
+        wait = _Wait(context, gpus, levels, begun_s)
         yield from wait.settle(timeout_s, readings, interval_s)
         return wait.result()
 
@@ -81,11 +83,13 @@ def all_idle(gpus: Sequence[Mapping[str, Any]], levels: Mapping[int, int]) -> bo
 class _Wait:
     """One drain: the levels, and how long all has been idle."""
 
-    def __init__(self, context: Context, gpus: Gpus, levels: Mapping[int, int]) -> None:
+    def __init__(
+        self, context: Context, gpus: Gpus, levels: Mapping[int, int], begun_s: float
+    ) -> None:
         self._context = context
         self._gpus = gpus
         self._levels = levels
-        self._begun_s = time.monotonic()
+        self._begun_s = begun_s
         self._settled_s: Optional[float] = None
         self._told_s = -EVENT_INTERVAL_S
         self._told: List[Event] = []
