@@ -6,8 +6,7 @@ patched files, the model's files, and values that no ledger holds.
 
 from __future__ import annotations
 
-import secrets as random_tokens
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -16,10 +15,9 @@ from eagleops.engines import engine
 from eagleops.errors import ServerDied, ServerNotReady, UsageError
 from eagleops.ledger import Ledger, Run
 from eagleops.ledger.diff import RunDiff, diff
-from eagleops.ledger.recipe import BASE
+from eagleops.ledger.relaunch import relaunch_request
 from eagleops.machine import Machine
 from eagleops.profile import Profile
-from eagleops.remote.redact import REDACTED
 from eagleops.view import Text, Tone, View
 from eagleops.workflows.launch import READY_LIMIT_S, LaunchReport, start
 from eagleops.workflows.progress import Progress, Step, unwatched
@@ -27,7 +25,6 @@ from eagleops.workflows.record import installation_parts, record_launch
 
 # Parts that tell where a run takes place, not what it came to.
 PLACE = ("packages", "models", "gpus", "machine")
-STATE_DIR = "{state_dir}"
 
 
 @attrs.frozen
@@ -142,15 +139,16 @@ def plan_reproduction(
         UsageError: if the run's command was not recorded.
         Unreachable: if the machine cannot be reached.
     """
-    spec = run.part("spec")
-    if not isinstance(spec, Mapping) or not spec.get("argv"):
-        raise UsageError(
-            problem=f"run {run.id} has no command on record: it cannot be reproduced",
-            way_out="Choose another: eagleops runs.",
-        )
     progress(Step("look"))
     same_host = machine.name == run.header.host
-    request, missing = _request(machine, run, spec, profile, same_host=same_host)
+    sim = (run.part("profile_source") or {}).get("sim") or {}
+    request, missing = relaunch_request(
+        run,
+        supplied=machine.launch_env_for(sim),
+        require_free_mib=machine.entry.idle_mib,
+        profile=profile,
+        same_host=same_host,
+    )
     now = _place_now(machine, run, request)
     then = attrs.evolve(run, facts=tuple(fact for fact in run.facts if fact.part in now))
     header = attrs.evolve(run.header, host=machine.name, id=None, tok_s=None)
@@ -228,81 +226,6 @@ def _cannot_be_started(plan: ReproducePlan) -> UsageError:
         way_out=f"No ledger holds secrets: set them in profile {plan.run.header.profile} "
         "of hosts.yaml, or on the target and name them as `inherit:` there.",
     )
-
-
-def _request(
-    machine: Machine,
-    run: Run,
-    spec: Mapping[str, Any],
-    profile: Profile | None,
-    *,
-    same_host: bool,
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What ``spawn`` is sent, and the secrets whose values are not known."""
-    recorded = dict(spec.get("env") or {})
-    expected = dict(spec.get("expected") or {})
-    supplied = machine.launch_env_for((run.part("profile_source") or {}).get("sim") or {})
-    own = set() if same_host else BASE - set(expected)
-    env, inherit, missing = _environment(recorded, own | set(supplied), spec, profile)
-    argv, unknown = _argv(spec["argv"], profile)
-    state_dir = (run.part("log") or {}).get("state_dir")
-    if state_dir and "NCCL_DEBUG_FILE" in env:
-        env["NCCL_DEBUG_FILE"] = env["NCCL_DEBUG_FILE"].replace(state_dir, STATE_DIR)
-    kept = ("engine", "model", "port", "profile", "expected_workers", "readiness", "nccl_log")
-    at_home = spec.get("cwd") == recorded.get("HOME")
-    request = {
-        **{name: spec.get(name) for name in kept},
-        "launch_id": random_tokens.token_hex(16),
-        "argv": argv,
-        # The base that a profile took away is taken away again.
-        "env": {**dict.fromkeys(BASE - set(recorded)), **supplied, **env},
-        "inherit": inherit,
-        "cwd": None if at_home else spec.get("cwd"),
-        "expected": {name: env.get(name, value) for name, value in expected.items()},
-        "require_free_mib": machine.entry.idle_mib,
-    }
-    return request, tuple(sorted({*missing, *unknown}))
-
-
-def _environment(
-    recorded: Mapping[str, str],
-    others: Iterable[str],
-    spec: Mapping[str, Any],
-    profile: Profile | None,
-) -> tuple[dict[str, str], list[str], list[str]]:
-    """The recorded variables, the names to read from the target, and those without a value."""
-    left_out = {"EAGLEOPS_SERVER", "EAGLEOPS_LAUNCH_ID", *others}
-    env: dict[str, str] = {}
-    inherit, missing = [], []
-    for name, value in recorded.items():
-        if name in left_out:
-            continue
-        if REDACTED not in value:
-            env[name] = value
-        elif profile is not None and name in profile.env:
-            env[name] = profile.env[name]
-        elif name in (spec.get("inherit") or ()) or (profile and name in profile.inherit):
-            inherit.append(name)
-        else:
-            missing.append(name)
-    return env, inherit, missing
-
-
-def _argv(recorded: Iterable[str], profile: Profile | None) -> tuple[list[str], list[str]]:
-    """The recorded command with its secrets, and the flags whose values are not known."""
-    argv: list[str] = []
-    missing = []
-    for word in recorded:
-        name, equals, value = word.partition("=")
-        if REDACTED not in word:
-            argv.append(word)
-            continue
-        flag = name if equals and value == REDACTED else (argv or [""])[-1]
-        given = None if profile is None else profile.args.get(flag.lstrip("-"))
-        if not isinstance(given, str):
-            missing.append(flag)
-        argv.append(f"{name}={given}" if equals else str(given))
-    return argv, missing
 
 
 def _place_now(machine: Machine, run: Run, request: Mapping[str, Any]) -> dict[str, Any]:
