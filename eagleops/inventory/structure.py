@@ -90,8 +90,8 @@ _MEANT = {
 }
 # Sections that may stand empty, as they do when each of their lines is a comment.
 _MAY_BE_BLANK = {"args", "env", "inherit", "sim", "extends"}
-# Where the name and the line of an entry are put: no key that a person writes.
-_NAME, _ORIGIN, _REMOVED = "\0name", "\0origin", "\0removed"
+# Where the name and the line of an entry are put: no key of any section.
+_NAME, _ORIGIN, _REMOVED = "(name)", "(origin)", "(removed)"
 
 
 def section(node: Node | None, kind: type[T], file: str) -> dict[str, T]:
