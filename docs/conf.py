@@ -25,9 +25,13 @@ napoleon_use_ivar = True
 napoleon_use_rtype = False
 
 nitpicky = True
-# Nothing is fetched while the docs build, so names of other projects have no page to lead to.
-# A name of ours must have one.
-nitpick_ignore_regex = [("py:.*", r"(?!eagleops)[\w.\[\], ]*")]
+# Nothing is fetched while the docs build, so names of other projects have no page to lead to, and
+# what is nobody's to use has none either. Any other name of ours must have one.
+nitpick_ignore_regex = [
+    ("py:.*", r"(?!eagleops).*"),
+    ("py:.*", r"eagleops\.(remote|interpreter|environment\.(values|witnesses|verdict))\..*"),
+    ("py:mod", r"eagleops\..*"),
+]
 
 html_theme = "furo"
 html_title = "eagleops"
@@ -35,3 +39,14 @@ html_copy_source = False
 html_theme_options = {"sidebar_hide_name": False, "navigation_with_keys": True}
 pygments_style = "friendly"
 pygments_dark_style = "monokai"
+
+
+def _keep_colons(_app, what, _name, _obj, _options, lines) -> None:
+    """Napoleon reads "A: b" at the head of a property's docstring as a type and its text."""
+    if what in ("property", "attribute") and lines:
+        lines.insert(0, "")
+
+
+def setup(app) -> None:
+    """Have docstrings of properties read as they are written."""
+    app.connect("autodoc-process-docstring", _keep_colons, priority=400)

@@ -1,10 +1,10 @@
 """What the pages show is run: shell sessions on the embedded box, Python sessions as doctests.
 
 A page's ``console`` blocks are one shell session in a folder of its own: a line after ``$`` is a
-command, the lines below it are its output. A page's ``pycon`` blocks are one Python session.
-Figures differ from run to run, so any number stands for any number; a line ``...`` stands for any
-lines. Other blocks (``sh``, ``yaml``, ``python``) are not run: they speak of machines that are not
-here.
+command (lines after ``>`` belong to it), the lines below are what it prints on stdout. A page's
+``pycon`` blocks are one Python session. Figures differ from run to run, so any number stands for
+any number; a line ``...`` stands for any lines, and within a line for any words. Other blocks
+(``sh``, ``yaml``, ``python``) are not run: they speak of machines that are not here.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
@@ -48,16 +49,13 @@ def blocks(text: str, language: str) -> list[tuple[int, str]]:
 def commands(line: int, block: str) -> list[Command]:
     """The commands of a ``console`` block."""
     parsed: list[Command] = []
-    continued = False
     for number, text in enumerate(block.splitlines(), start=line):
         if text.startswith("$ "):
             parsed.append(Command(number, text[2:], ""))
-        elif continued:
-            parsed[-1] = attrs.evolve(parsed[-1], text=f"{parsed[-1].text}\n{text}")
+        elif text.startswith("> ") and not parsed[-1].output:
+            parsed[-1] = attrs.evolve(parsed[-1], text=f"{parsed[-1].text}\n{text[2:]}")
         else:
             parsed[-1] = attrs.evolve(parsed[-1], output=f"{parsed[-1].output}{text}\n")
-            continue
-        continued = text.endswith("\\")
     return parsed
 
 
@@ -68,10 +66,14 @@ def plain(line: str) -> str:
     return " ".join(line.split())
 
 
+def _line_pattern(line: str) -> str:
+    return ".*".join(re.escape(part.strip()) for part in line.split("..."))
+
+
 def matches(shown: str, expected: str) -> bool:
     """Whether an output is what a page says, but for figures and what ``...`` stands for."""
     pattern = "".join(
-        "(?:.*\n)*" if line.strip() == "..." else re.escape(plain(line)) + "\n"
+        "(?:.*\n)*" if line.strip() == "..." else f"{_line_pattern(plain(line))}\n"
         for line in expected.splitlines()
         if plain(line)
     )
@@ -80,15 +82,18 @@ def matches(shown: str, expected: str) -> bool:
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    """A newcomer's: a home with nothing in it, and a terminal of 100 columns."""
-    return {
+def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """A newcomer's: a home with nothing in it. What a page leaves running ends with the test."""
+    environment = {
         **{k: v for k, v in os.environ.items() if not k.startswith(("EAGLEOPS_", "XDG_"))},
         "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
         "HOME": str(tmp_path),
         "LANG": "C.UTF-8",
-        "COLUMNS": "100",
     }
+    yield environment
+    if (tmp_path / ".local").exists():
+        reset = [sys.executable, "-m", "eagleops", "reset-gpus", "--host", "sim", "--json"]
+        subprocess.run(reset, check=True, cwd=tmp_path, env=environment, capture_output=True)
 
 
 def pages(language: str) -> list[pytest.param]:
@@ -113,14 +118,14 @@ def test_a_shell_session_prints_what_the_page_shows(page, environment, tmp_path)
                 cwd=folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
+                capture_output=True,
                 text=True,
                 timeout=120,
             )
             place = f"{page.name}:{command.line}: $ {command.text}"
-            assert ran.returncode == 0, f"{place}\nexit status {ran.returncode}\n{ran.stdout}"
-            assert matches(ran.stdout, command.output), f"{place}\nprinted\n{ran.stdout}"
+            printed = f"{place}\nexit status {ran.returncode}\n{ran.stdout}\n{ran.stderr}"
+            assert ran.returncode == 0, printed
+            assert matches(ran.stdout, command.output), printed
 
 
 class AnyFigure(doctest.OutputChecker):

@@ -5,8 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import attrs
 import pytest
 
+from eagleops.inventory import ContainerEntry, HostEntry
+from eagleops.inventory.entries import Defaults
+from eagleops.profile import ProfileEntry
+from eagleops.remote.operations import OPERATIONS
 from eagleops.tasks import namespace
 from eagleops.tasks.command import COMMON_HELP
 
@@ -51,3 +56,33 @@ def test_every_flag_is_in_its_command_s_section(reference) -> None:
 
     assert unnamed == set()
     assert all(f"`--{name}" in reference["For every command"] for name in COMMON_HELP)
+
+
+def test_every_operation_has_its_entry(checkout: Path) -> None:
+    """The page on remote operations describes each that a session serves."""
+    page = (checkout / "docs/reference/remote-operations.md").read_text(encoding="utf-8")
+
+    assert re.findall(r"autofunction:: eagleops\.remote\.(\w+)\.\1\n", page) == list(OPERATIONS)
+
+
+@pytest.mark.parametrize(
+    ("section", "kind"),
+    [
+        ("defaults", Defaults),
+        ("hosts", HostEntry),
+        ("containers", ContainerEntry),
+        ("profiles", ProfileEntry),
+    ],
+)
+def test_every_key_of_hosts_yaml_has_its_line(checkout: Path, section: str, kind: type) -> None:
+    """Each key that an inventory may hold is described in its section."""
+    page = sections((checkout / "docs/reference/hosts-yaml.md").read_text(encoding="utf-8"))
+    # Names of entries are keys themselves, a container's is asked for as `name`, and where a
+    # container has an address the keys of SSH are the hosts' ones.
+    own = {"name", "origin", "removed"}
+    shared = {field.name for field in attrs.fields(HostEntry)} if kind is ContainerEntry else set()
+    keys = {field.name for field in attrs.fields(kind)} - own - (shared - {"address"})
+    if "container_name" in keys:
+        keys = keys - {"container_name"} | {"name"}
+
+    assert {key for key in keys if f"| `{key}` |" not in page[section]} == set()
