@@ -29,5 +29,5 @@ def configure(*, debug: bool = False) -> None:
 
 def get_logger(name: str) -> structlog.typing.FilteringBoundLogger:
     """The logger of one module, bound to its name."""
-    logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(logger=name)
+    logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(module=name)
     return logger

@@ -8,64 +8,13 @@ from typing import Any
 import attrs
 
 from eagleops.ledger.flags import flags_of, program_of
+from eagleops.ledger.lines import Line, Measured
 from eagleops.ledger.run import Run
+from eagleops.remote.redact import REDACTED
 
-# In the order in which a difference is likely to be the reason for another figure.
-SECTIONS = ("env", "args", "patches", "model", "versions", "clocks", "machine")
 # Names of one launch, with no effect on what runs.
 OF_ONE_LAUNCH = {"EAGLEOPS_SERVER", "EAGLEOPS_LAUNCH_ID", "NCCL_DEBUG_FILE"}
-# What decides a step's time comes first among the versions.
-FIRST = (
-    "driver",
-    "NCCL loaded",
-    "sglang",
-    "vllm",
-    "torch",
-    "sgl-kernel",
-    "sglang-kernel",
-    "flashinfer-python",
-    "triton",
-    "Python",
-    "kernel",
-)
 HASH_DIGITS = 12
-
-
-@attrs.frozen
-class Measured:
-    """A measurement: it differs from another by more than measuring again would.
-
-    Attributes:
-        share: Smallest difference that counts, of the larger of the two values.
-        least: Smallest difference that counts, in the value's own unit.
-    """
-
-    value: float
-    unit: str
-    share: float = 0.0
-    least: float = 0.0
-
-    def __str__(self) -> str:
-        return f"{self.value:,.6g} {self.unit}".strip()
-
-    def differs(self, other: Measured) -> bool:
-        """Whether the two values are further apart than they would be by chance."""
-        apart = abs(self.value - other.value)
-        return apart > max(self.least, self.share * max(abs(self.value), abs(other.value)))
-
-
-@attrs.frozen
-class Line:
-    """One fact of a run.
-
-    Attributes:
-        gpu: The index of the GPU that it is about; None where it is about none.
-    """
-
-    section: str
-    what: str
-    value: str | Measured
-    gpu: int | None = None
 
 
 # The parts that a section's lines are made of.
@@ -83,7 +32,8 @@ def lines_of(run: Run, parts: Iterable[str], *, with_times: bool) -> Iterator[Li
     for name in parts:
         body = run.part(name)
         if isinstance(body, Mapping):
-            yield from READERS[name](body)
+            # What is not told is no fact: "None" would look like one.
+            yield from (line for line in READERS[name](body) if line.value != "None")
             if name == "models":
                 yield from _model_files(body, with_times=with_times)
 
@@ -107,7 +57,7 @@ def _environment(body: Part) -> Iterator[Line]:
             continue
         for name, witnessed in (process.get("variables") or {}).items():
             value = witnessed.get("effective") or witnessed.get("live")
-            if value is not None and name not in OF_ONE_LAUNCH:
+            if value is not None and name not in OF_ONE_LAUNCH and REDACTED not in str(value):
                 seen.setdefault(name, set()).add(str(value))
     for name, values in sorted(seen.items()):
         yield Line("env", f"{name} in the workers", " or ".join(sorted(values)))

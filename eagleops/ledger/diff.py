@@ -7,7 +7,8 @@ from typing import Any
 
 import attrs
 
-from eagleops.ledger.aspects import FIRST, READERS, SECTIONS, Line, Measured, lines_of
+from eagleops.ledger.aspects import READERS, lines_of
+from eagleops.ledger.lines import SECTIONS, TITLES, Line, Measured, Value, named, rank, short
 from eagleops.ledger.run import Header, Run
 from eagleops.remote.redact import REDACTED
 from eagleops.view import Column, Table, Text, Tone, View
@@ -15,16 +16,6 @@ from eagleops.view import Column, Table, Text, Tone, View
 ABSENT = "-"
 # A section's rows beyond these are counted: 64 files of weights are one piece of news.
 MOST_ROWS = 15
-MOST_CHARACTERS = 100
-TITLES = {
-    "env": "Environment",
-    "args": "Command",
-    "patches": "Files of the engine that are not as its wheel or commit has them",
-    "model": "Model",
-    "versions": "Versions",
-    "clocks": "Clocks, limits and throttling",
-    "machine": "Machine",
-}
 
 
 @attrs.frozen
@@ -32,7 +23,7 @@ class Change:
     """One thing that is not the same.
 
     Attributes:
-        section: One of :data:`~eagleops.ledger.aspects.SECTIONS`.
+        section: One of :data:`~eagleops.ledger.lines.SECTIONS`.
         before: In the first run; None where it was not there.
         gpus: The indices of the GPUs that it is about; empty where it is about none.
     """
@@ -137,7 +128,6 @@ def diff(before: Run, after: Run) -> RunDiff:
 
 
 Key = tuple[str, str, int | None]
-Value = str | Measured
 
 
 def _shared_parts(before: Run, after: Run) -> tuple[list[str], list[str]]:
@@ -194,46 +184,34 @@ def _gathered(changes: Iterable[Change]) -> Iterator[Change]:
         yield Change(section, what, was, now, tuple(sorted(gpus)))
 
 
-def _rank(change: Change) -> tuple[int, int, int, str, tuple[int, ...]]:
-    first = FIRST.index(change.what) if change.what in FIRST else len(FIRST)
-    # Throttling and limits before what follows from them.
-    symptom = change.section == "clocks" and not change.what.startswith(("throttled", "power_"))
-    return SECTIONS.index(change.section), first, int(symptom), change.what, change.gpus
+def _rank(change: Change) -> tuple[Any, ...]:
+    return *rank(change.section, change.what), change.gpus
 
 
 def _section_table(told: RunDiff, section: str) -> Table:
     changes = [change for change in told.changes if change.section == section]
     rows = [
-        (_named(change), _short(change.before), _short(change.after))
+        (named(change.what, change.gpus), _shown(change.before), _shown(change.after))
         for change in changes[:MOST_ROWS]
     ]
     if len(changes) > MOST_ROWS:
         rows.append((f"and {len(changes) - MOST_ROWS} more: see --json", "", ""))
-    columns = tuple(map(Column, ("", f"run {told.before.id}", f"run {told.after.id}")))
+    columns = (Column("what"), Column(_head(told.before)), Column(_head(told.after)))
     return Table(columns, tuple(rows), title=TITLES[section])
 
 
-def _named(change: Change) -> str:
-    if not change.gpus:
-        return change.what
-    first, last = change.gpus[0], change.gpus[-1]
-    run = list(change.gpus) == list(range(first, last + 1)) and first != last
-    which = f"{first}-{last}" if run else ",".join(map(str, change.gpus))
-    return f"GPU {which}: {change.what}"
+def _shown(text: str | None) -> str:
+    return ABSENT if text is None else short(text)
 
 
-def _short(text: str | None) -> str:
-    if text is None:
-        return ABSENT
-    if "\n" in text:
-        return f"{len(text.splitlines())} lines: see --json"
-    return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 1] + "…"
+def _head(run: Header) -> str:
+    return "now" if run.id is None else f"run {run.id}"
 
 
 def _figures(told: RunDiff) -> str:
     before, after = told.before, told.after
     heads = [
-        f"run {run.id}: {run.profile} on {run.host}, {run.created_utc[:19]}Z, "
+        f"{_head(run)}: {run.profile} on {run.host}, {run.created_utc[:19]}Z, "
         + (f"{run.tok_s:.1f} tok/s" if run.tok_s is not None else run.outcome)
         for run in (before, after)
     ]

@@ -13,16 +13,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from eagleops.errors import UsageError
-from eagleops.ledger.aspects import OF_ONE_LAUNCH, Line, lines_of
+from eagleops.ledger.aspects import OF_ONE_LAUNCH, lines_of
+from eagleops.ledger.lines import Line, rank
 from eagleops.ledger.run import Run
 from eagleops.remote.redact import REDACTED
 
 # A word that YAML can only take for itself; everything else stands in quotes.
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./+-]*\Z")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?\Z")
 _NOT_TEXT = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 # What an environment has without anybody's asking.
 BASE = {"HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG"}
 BASIC_PLANE = 0xFFFF
+# What stands beside a recipe: these sections of a run.
+BESIDE = {"patches", "model", "versions"}
 FIELDS = ("engine", "model", "port", "python", "cwd", "gpus")
 
 
@@ -42,7 +46,7 @@ def as_profile(run: Run, name: str | None = None) -> str:
     for field, value in fields.items():
         if isinstance(value, Mapping) and field != "sim":
             lines.append(f"    {field}:")
-            lines += [f"      {_scalar(key)}: {_scalar(item)}" for key, item in value.items()]
+            lines += [f"      {_scalar(key)}: {_as_written(item)}" for key, item in value.items()]
         else:
             lines.append(f"    {field}: {_scalar(value)}")
     return "\n".join(lines) + "\n"
@@ -102,9 +106,9 @@ def _told(run: Run) -> Iterator[str]:
     )
     yield _comment("What it ran with, and what this profile cannot bring back:")
     parts = ("packages", "models", "libraries", "gpus", "machine")
-    for line in lines_of(run, parts, with_times=True):
-        if line.section in {"patches", "model", "versions"}:
-            yield _comment(f"  {line.section}: {line.what}: {line.value}")
+    lines = [x for x in lines_of(run, parts, with_times=True) if x.section in BESIDE]
+    for line in sorted(lines, key=lambda line: rank(line.section, line.what)):
+        yield _comment(f"  {line.section}: {line.what}: {line.value}")
     yield from (_comment(f"Secret, to be set on the target: {name}") for name in _secrets(run))
 
 
@@ -118,6 +122,11 @@ def _secrets(run: Run) -> list[str]:
 def _comment(text: str) -> str:
     # Whatever a fact holds, it does not get out of its comment.
     return "# " + "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _as_written(value: Any) -> str:
+    """A flag's or a variable's value: a number is a text there, and needs no quotes."""
+    return value if isinstance(value, str) and _NUMBER.match(value) else _scalar(value)
 
 
 def _scalar(value: Any) -> str:

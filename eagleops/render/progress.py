@@ -29,6 +29,7 @@ TITLES = {
     "ready": "waiting until the server is ready",
     "verify": "reading what the workers really run with",
     "stop": "ending the server's processes",
+    "record": "recording what it runs on",
 }
 LOG_LINES = 4
 BAR_WIDTH = 24

@@ -15,7 +15,7 @@ class Step:
     """One thing that happened on the way.
 
     Attributes:
-        stage: ``look``, ``kill``, ``drain``, ``spawn``, ``ready``, ``verify`` or ``stop``.
+        stage: ``look``, ``kill``, ``drain``, ``spawn``, ``ready``, ``verify``, ``record`` or ``stop``.
         event: The remote operation's event, or an empty mapping where the stage begins.
     """
 

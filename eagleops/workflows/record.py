@@ -15,15 +15,12 @@ import attrs
 from eagleops._version import __version__
 from eagleops.errors import EagleError, LedgerError, ServerDied, ServerNotReady
 from eagleops.ledger import Header, Ledger, Run
-from eagleops.log import get_logger
 from eagleops.machine import Machine
 from eagleops.profile import Profile
 from eagleops.remote import redact
 from eagleops.session import Event
 from eagleops.workflows.launch import LaunchReport
 from eagleops.workflows.progress import Progress, Step, unwatched
-
-log = get_logger(__name__)
 
 # What a launch can come to that is worth a line in the ledger.
 Launched = LaunchReport | ServerDied | ServerNotReady
@@ -60,7 +57,6 @@ def record(
             run_id = record_launch(ledger, machine, profile, launched, lint=lint, progress=progress)
             return Recorded(run_id, ledger.notice)
     except LedgerError as error:
-        log.warning("not recorded", problem=str(error))
         return Recorded(None, f"This run is not recorded: {error}")
 
 
@@ -112,7 +108,7 @@ def record_launch(
 def server_parts(machine: Machine, name: str) -> dict[str, Any]:
     """The parts of a run that its machine tells: one look at it, one at its server."""
     parts: dict[str, Any] = {}
-    with _told(machine, parts):
+    with _told(parts):
         parts["snapshot"] = machine.call("snapshot")
         parts |= installation_parts(machine, server=name)
     return parts
@@ -145,7 +141,7 @@ def installation_parts(machine: Machine, **asked: Any) -> dict[str, Any]:
     if machine.outer is not None:
         # A container sees its host's kernel, but not what runs it there.
         outer: dict[str, Any] = {}
-        with _told(machine.outer, outer):
+        with _told(outer):
             outer = machine.outer.call("installation", packages=[])
         parts["machine"] = {**found["machine"], "outer": outer.get("machine", outer)}
     return parts
@@ -208,12 +204,11 @@ class _Clock:
 
 
 @contextlib.contextmanager
-def _told(machine: Machine, parts: dict[str, Any]) -> Iterator[None]:
+def _told(parts: dict[str, Any]) -> Iterator[None]:
     """What a machine does not tell is told as its problem, and costs no run."""
     try:
         yield
     except EagleError as error:
-        log.warning("not told", host=machine.name, problem=str(error))
         parts["machine"] = {"problem": str(error)}
 
 

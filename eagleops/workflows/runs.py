@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
 
 from eagleops.ledger import Header, Ledger, Run
-from eagleops.ledger.aspects import SECTIONS, lines_of
-from eagleops.ledger.diff import TITLES, RunDiff, diff
+from eagleops.ledger.aspects import lines_of
+from eagleops.ledger.diff import RunDiff, diff
+from eagleops.ledger.lines import SECTIONS, TITLES, Line, Value, named, rank, short
 from eagleops.ledger.recipe import as_profile
 from eagleops.view import Cell, Column, Table, Text, Tone, View
 
@@ -23,7 +24,6 @@ OUTCOME_TONES = {
 # Of a run's hundreds of versions those are shown that a person looks for.
 SHOWN_PARTS = ("spec", "environment", "packages", "models", "libraries", "gpus", "machine")
 MOST_ROWS = 12
-MOST_CHARACTERS = 100
 
 
 @attrs.frozen
@@ -96,7 +96,7 @@ class RunReport:
     def view(self) -> View:
         """What it ran, with what, on what, and what came of it."""
         header = self.run.header
-        columns = (Column(""), Column(""))
+        columns = (Column("what"), Column("value"))
         rows: tuple[tuple[Cell, ...], ...] = (
             ("began", f"{header.created_utc} by {header.user} on {header.client}"),
             ("profile", f"{header.profile} ({header.engine})"),
@@ -110,11 +110,11 @@ class RunReport:
             ("uuid", header.uuid),
         )
         tables = [Table(columns, rows, title=f"Run {header.id}")]
-        lines = list(lines_of(self.run, SHOWN_PARTS, with_times=True))
+        lines = list(_news(lines_of(self.run, SHOWN_PARTS, with_times=True)))
         for section in SECTIONS:
             of_it = [line for line in lines if line.section == section]
             if of_it:
-                tables.append(_section(TITLES[section], [(_named(x), x.value) for x in of_it]))
+                tables.append(_section(section, of_it))
         return View(tuple(tables))
 
     def _repr_html_(self) -> str:
@@ -201,19 +201,25 @@ def _clock(clock: Any) -> str:
     return f"{clock['offset_s']:+.3f} s against the client's, ± {clock['uncertainty_s']:.3f} s"
 
 
-def _named(line: Any) -> str:
-    return line.what if line.gpu is None else f"GPU {line.gpu}: {line.what}"
-
-
-def _section(title: str, rows: list[tuple[str, Any]]) -> Table:
-    shown = [(what, _short(str(value))) for what, value in rows[:MOST_ROWS]]
+def _section(section: str, lines: Iterable[Line]) -> Table:
+    """A section's lines, those of several GPUs in one where they are alike."""
+    alike: dict[tuple[str, Value], list[int]] = {}
+    for line in lines:
+        gpus = alike.setdefault((line.what, line.value), [])
+        if line.gpu is not None:
+            gpus.append(line.gpu)
+    ordered = sorted(alike.items(), key=lambda item: rank(section, item[0][0]))
+    rows = [(named(what, gpus), short(str(value))) for (what, value), gpus in ordered]
+    shown = rows[:MOST_ROWS]
     if len(rows) > MOST_ROWS:
         shown.append((f"and {len(rows) - MOST_ROWS} more: see --json", ""))
-    return Table((Column(""), Column("")), tuple(shown), title=title)
+    return Table((Column("what"), Column("value")), tuple(shown), title=TITLES[section])
 
 
-def _short(text: str) -> str:
-    first = text.splitlines()[0] if text else ""
-    if first != text:
-        return f"{len(text.splitlines())} lines: see --json"
-    return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 1] + "…"
+def _news(lines: Iterable[Line]) -> Iterator[Line]:
+    """The lines without what the workers have as it was given to them."""
+    given: set[tuple[str, Value]] = set()
+    for line in lines:
+        given.add((f"{line.what} in the workers", line.value))
+        if (line.what, line.value) not in given:
+            yield line
