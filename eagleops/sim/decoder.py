@@ -46,14 +46,18 @@ class Gone(Exception):
 
 
 class Totals(NamedTuple):
-    """What an engine has decoded so far."""
+    """What an engine has decoded so far.
+
+    Attributes:
+        cycles: Speculative ones.
+        right: Drafted tokens in them that were right.
+    """
 
     requests: int = 0
     prompt_tokens: int = 0
     tokens: int = 0
     cycles: int = 0
-    ttft_s: float = 0.0
-    latency_s: float = 0.0
+    right: int = 0
 
     def since(self, other: Totals) -> Totals:
         """The difference to an earlier time."""
@@ -84,6 +88,11 @@ class Reply:
         self.started_s = time.time()
         self.first_s = 0.0
         self.last_s = 0.0
+
+    @property
+    def right(self) -> int:
+        """Drafted tokens that were right."""
+        return sum(drafts * cycles for drafts, cycles in enumerate(self.yields))
 
     @property
     def tokens_per_s(self) -> float:
@@ -184,14 +193,15 @@ class Decoder:
         """
         began_s = time.monotonic()
         self._latest = reply
+        paced = self.paced
         slowdown = 1 / faults.speed(faults.read(self._layout), self._gpus)
-        clock = self._clock if self.paced else _UNPACED
+        clock = self._clock if paced else _UNPACED
         mark = (0, 0.0)
-        ticks = clock.ticks(reply.length, next(self._numbers) if self.paced else 0, slowdown)
+        ticks = clock.ticks(reply.length, next(self._numbers) if paced else 0, slowdown)
         with self._meter, _Counted(self, reply):
             for number, tick in enumerate(ticks):
                 self._wait_until(began_s + tick.due_s)
-                if self._stalls and reply.tokens > reply.length // 2:
+                if self._stalls and paced and reply.tokens > reply.length // 2:
                     self._ended.wait()
                     raise Gone
                 now_s = time.monotonic() - began_s
@@ -224,9 +234,7 @@ class Decoder:
     def count(self, reply: Reply) -> None:
         """Adds a reply that has ended to the totals."""
         with self._lock:
-            ended = Totals(
-                1, reply.prompt_tokens, reply.tokens, reply.cycles, reply.first_s, reply.last_s
-            )
+            ended = Totals(1, reply.prompt_tokens, reply.tokens, reply.cycles, reply.right)
             self.totals = Totals._make(a + b for a, b in zip(self.totals, ended, strict=True))
             pairs = itertools.zip_longest(self.yields, reply.yields, fillvalue=0)
             self.yields = [a + b for a, b in pairs]

@@ -122,6 +122,10 @@ class SimServer:
         finally:
             connection.close()
 
+    def documents(self, path: str, body: Any) -> list[Any]:
+        """The JSON events of a stream, without its ``[DONE]``."""
+        return [json.loads(data) for _, data in self.events(path, body) if data != "[DONE]"]
+
     def events(self, path: str, body: Any) -> Iterator[tuple[float, str]]:
         """The server-sent events of a reply, each with the time when it came."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)

@@ -102,5 +102,5 @@ def test_noise_varies_requests_and_is_reproducible() -> None:
 
 def test_an_accept_length_that_no_cycle_can_yield_is_refused() -> None:
     """Two drafts and the target's own token make three at most."""
-    with pytest.raises(SimError, match="3.5 is more than the 3 tokens"):
+    with pytest.raises(SimError, match=r"3\.5 is more than the 3 tokens"):
         TokenClock.of(Settings(accept_length=3.5), drafts=2)

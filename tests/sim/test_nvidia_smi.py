@@ -62,7 +62,7 @@ def test_an_idle_table_says_so(ask: Ask) -> None:
     """In the real one's words, to the blank."""
     real = (REAL / "idle.txt").read_text()
 
-    assert [line for line in real.splitlines() if "No running" in line][0] in ask()[1]
+    assert next(line for line in real.splitlines() if "No running" in line) in ask()[1]
 
 
 @pytest.mark.parametrize("arguments", [(), ("-L",), ("--version",), ("-q", "-x")])
@@ -188,12 +188,11 @@ def test_a_lost_gpu_is_told_in_its_place(box: SimBox, ask: Ask) -> None:
 
     lines = text.splitlines()
     assert (status, len(lines)) == (15, 8)
-    assert lines[2:5] == [
-        "2, 0",
+    lost = (
         "Unable to determine the device handle for GPU3: 0000:31:00.0: GPU is lost.  Reboot the "
-        "system to recover this GPU",
-        "4, 0",
-    ]
+        "system to recover this GPU"
+    )
+    assert lines[2:5] == ["2, 0", lost, "4, 0"]
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,7 @@ class Info:
     def accept_length(self) -> float | None:
         """Mean tokens of a cycle since the last flush; None before the first."""
         since = self._decoder.totals.since(self._flushed)
-        # A request's first token comes from its prefill.
-        return (since.tokens - since.requests) / since.cycles if since.cycles else None
+        return 1 + since.right / since.cycles if since.cycles else None
 
     def server(self) -> Document:
         """/server_info."""

@@ -86,7 +86,7 @@ class Native:
 
     def _speculation(self) -> Document:
         reply = self._reply
-        correct = sum(drafts * cycles for drafts, cycles in enumerate(reply.yields))
+        correct = reply.right
         proposed = reply.cycles * self._drafts
         return {
             "spec_accept_rate": correct / proposed,

@@ -103,10 +103,17 @@ def _start(job: Job, log: Log) -> None:
     _communicate(job, log, gpu, fails)
     grip.hold(CONTEXT_MIB)
     log("Init torch distributed ends. elapsed=0.08 s, mem usage=0.58 GB")
-    least_mib = min(free[other] for other in job.gpus[: job.ranks])
-    if job.check_balance and job.ranks > 1 and least_mib < free[gpu] * 0.9:
-        raise trouble.unbalanced(least_mib, free[gpu])
+    _check_balance(job, [free[other] for other in job.gpus[: job.ranks]], free[gpu])
     _load(job, log, grip, gpu, free[gpu], fails)
+
+
+def _check_balance(job: Job, free: list[int], own_mib: int) -> None:
+    """Refuses a group in which a GPU has much less free memory than another."""
+    if job.check_balance:
+        if min(free) < own_mib * 0.9:
+            raise trouble.unbalanced(min(free), own_mib)
+        if min(free) < max(free) * 0.9:  # another rank refuses: this one waits for it for ever
+            _wait()
 
 
 def _communicate(job: Job, log: Log, gpu: int, fails: str) -> None:
