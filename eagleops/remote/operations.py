@@ -19,6 +19,7 @@ OPERATIONS = (
     "execute",
     "installation",
     "kill",
+    "release",
     "reserve",
     "servers",
     "snapshot",

@@ -21,7 +21,11 @@ _HARMLESS = re.compile(
 )
 _PLAIN = re.compile(r"(none|null|true|false|yes|no|on|off)?\Z", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?\d{1,12}(\.\d+)?\Z")
-_COUNT = re.compile(r"TOKENS|TOKEN_[A-Z]|(NEW|CACHED|OUTPUT|INPUT|PROMPT)_TOKEN\Z", re.IGNORECASE)
+_COUNT = re.compile(
+    r"TOKENS|INTER_TOKEN|(NEW|CACHED|PENDING|OUTPUT|INPUT|PROMPT)_TOKEN\Z"
+    r"|TOKEN_(USAGE|LATENCY|DISTRIBUTION|BUDGET|COUNT|LIMIT|NUM|RATIO|STEP)",
+    re.IGNORECASE,
+)
 
 # name=value, name: value, "name": "value" and --name value, in running text. A name after
 # "#" is a count ("#cached-token: 0"); a bare value ends at a blank or a quote.

@@ -1,26 +1,25 @@
 """Operation ``reserve``: one launch at a time on a machine.
 
 A launch resets the GPUs before it starts its server: two at once would kill one another's.
-The reservation is a lock that the session's process holds until ``spawn`` has ended, or
-until the process itself has, however it ends.
+A reservation is a note of the launch's id. It ends with ``spawn`` of that launch, with
+operation ``release``, or with the process that made it: the client's session over there,
+however that ends.
 """
 
 from __future__ import annotations
 
-import fcntl
+import contextlib
 import json
 import os
 from typing import Any, Dict, Generator, Optional
 
+from eagleops.remote import launch_lock, process_table, server_record, supervisor
 from eagleops.remote.context import Context
 from eagleops.remote.failure import Failure
-from eagleops.remote.servers import LIVING, find_server, servers_home
+from eagleops.remote.servers import LIVING, find_server
 
-
-class _Held:
-    """The lock that this process holds, if it holds one."""
-
-    descriptor: Optional[int] = None
+NOTE = ".launch.json"
+Note = Dict[str, Any]
 
 
 def reserve(
@@ -30,49 +29,73 @@ def reserve(
 
     Raises:
         Failure: ``launch_in_progress`` while another launch holds the machine,
-            ``server_exists`` if a server of that name lives.
+            ``server_exists`` if a server of that name lives, ``spawn_failed`` where no state
+            can be kept.
     """
     yield {"event": "reserving"}
-    home = servers_home(context)
-    os.makedirs(home, mode=0o700, exist_ok=True)
-    descriptor = os.open(os.path.join(home, ".launch.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    lock = launch_lock.take(context)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        holder = _holder(descriptor)
-        os.close(descriptor)
-        raise Failure(
-            "launch_in_progress",
-            "a launch of {} is in progress (PID {})".format(holder.get("name"), holder.get("pid")),
-            way_out="Wait for it: eagleops status.",
-            holder=holder,
-        ) from None
-    try:
+        holder = _holder(context)
+        if holder is not None and holder["launch_id"] != launch_id:
+            raise Failure(
+                "launch_in_progress",
+                "a launch of {name} is in progress since {since_utc} (PID {pid})".format(**holder),
+                way_out="Wait for it: eagleops status.",
+                holder=holder,
+            )
         _refuse_twin(context, name)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    os.ftruncate(descriptor, 0)
-    note = {"name": name, "launch_id": launch_id, "pid": os.getpid()}
-    os.pwrite(descriptor, json.dumps(note).encode("ascii"), 0)
-    release()
-    _Held.descriptor = descriptor
+        note = {
+            "name": name,
+            "launch_id": launch_id,
+            "pid": os.getpid(),
+            "start_ticks": supervisor.start_ticks(os.getpid()),
+            "boot_id": server_record.boot_id(),
+            "pid_ns": server_record.pid_namespace(),
+            "since_utc": supervisor.now_utc(),
+        }
+        supervisor.write_json(server_record.servers_home(context), NOTE, note)
+    except OSError as error:
+        problem = "no reservation can be written: {}".format(error.strerror)
+        raise Failure("spawn_failed", problem) from None
+    finally:
+        os.close(lock)
     return {"reserved": name}
 
 
-def release() -> None:
-    """Gives the machine back, if this process had taken it."""
-    if _Held.descriptor is not None:
-        os.close(_Held.descriptor)
-        _Held.descriptor = None
+def give_back(context: Context, launch_id: str) -> bool:
+    """Ends the reservation of that launch; whether it had one."""
+    note = _read(context)
+    if note is None or note.get("launch_id") != launch_id:
+        return False
+    # Nobody else writes over this note while its process lives, and that is the client's.
+    with contextlib.suppress(OSError):
+        os.unlink(_path(context))
+    return True
 
 
-def _holder(descriptor: int) -> Dict[str, Any]:
+def _holder(context: Context) -> Optional[Note]:
+    """The reservation that holds; None where there is none, or its process has ended."""
+    note = _read(context)
+    here = {"boot_id": server_record.boot_id(), "pid_ns": server_record.pid_namespace()}
+    if note is None or any(note.get(key) != value for key, value in here.items()):
+        return None
+    stat = process_table.stat(note["pid"])
+    if stat is None or not stat.alive or stat.start_ticks != note["start_ticks"]:
+        return None
+    return note
+
+
+def _read(context: Context) -> Optional[Note]:
     try:
-        holder: Dict[str, Any] = json.loads(os.pread(descriptor, 4096, 0).decode("ascii"))
-    except ValueError:  # it has the lock and has not written yet
-        holder = {}
-    return holder
+        with open(_path(context), "rb") as file:
+            note = json.loads(file.read())
+    except (OSError, ValueError):
+        return None
+    return note if isinstance(note, dict) else None
+
+
+def _path(context: Context) -> str:
+    return os.path.join(server_record.servers_home(context), NOTE)
 
 
 def _refuse_twin(context: Context, name: str) -> None:

@@ -37,6 +37,7 @@ STOPPING = "stopping.json"
 EXIT = supervisor.EXIT
 LOG = supervisor.LOG
 PREVIOUS = "previous"
+POLL_S = 0.005
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
@@ -95,6 +96,15 @@ class Record:
         """exit.json as it stands now."""
         self.exit = self._of_this_launch(EXIT)
         return self.exit
+
+    def await_exit(self, limit_s: float) -> None:
+        """Waits for exit.json while the supervisor is about to write it."""
+        deadline = time.monotonic() + limit_s
+        while self.reread_exit() is None and self.supervisor() is not None:
+            if time.monotonic() >= deadline:
+                return
+            time.sleep(POLL_S)
+        self.reread_exit()
 
     def write(self, record: str, content: Dict[str, Any]) -> None:
         """Writes a record of this launch, unless the folder is another launch's by now.

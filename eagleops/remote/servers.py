@@ -32,6 +32,8 @@ __all__ = [
 LIVING = ("starting", "ready", "stopping")
 # SGLang's /health_generate takes a second and more even of a ready server.
 PROBE_LIMIT_S = 3.0
+# Between a server's end and its record lie the supervisor's waitpid and one fsync.
+EXIT_RECORD_S = 0.5
 
 
 def servers(context: Context) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
@@ -127,6 +129,7 @@ def state_of(record: Record) -> str:
         # It may have recorded the end and gone between the two looks.
         return "exited" if record.reread_exit() is not None else "lost"
     if record.main() is None:
+        record.await_exit(EXIT_RECORD_S)
         return "exited"
     if record.stopping is not None:
         return "stopping"

@@ -8,7 +8,6 @@ record; so it holds whatever becomes of this process.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -17,17 +16,22 @@ import sys
 import time
 from typing import Any, Dict, Generator, Optional
 
-from eagleops.remote import launch_order, preflight, redact, server_record, supervisor
-from eagleops.remote import reserve as reservation
+from eagleops.remote import (
+    launch_lock,
+    launch_order,
+    preflight,
+    redact,
+    server_record,
+    supervisor,
+)
 from eagleops.remote.context import Context
 from eagleops.remote.failure import Failure
+from eagleops.remote.reserve import give_back
 from eagleops.remote.servers import find_server
 
 Order = Dict[str, Any]
 Launch = Dict[str, Any]
 
-LOCK = ".spawn.lock"
-LOCK_LIMIT_S = 30.0
 START_LIMIT_S = 30.0
 POLL_S = 0.01
 # Moved aside while a new launch is tried: it comes back if that launch is refused.
@@ -53,10 +57,10 @@ def spawn(
     try:
         yield {"event": "starting", "name": name}
         _require_name(name)
-        home = server_record.servers_home(context)
-        lock = _lock(context, home)
+        folder = os.path.join(server_record.servers_home(context), name)
+        lock = launch_lock.take(context)
         try:
-            _start(context, os.path.join(home, name), name, launch, lock)
+            _start(context, folder, name, launch, lock)
         finally:
             os.close(lock)  # no LOCK_UN: the supervisor may still hold on to it
         server = find_server(context, name)
@@ -64,7 +68,7 @@ def spawn(
             raise Failure("spawn_failed", "{} was started, and its record is gone".format(name))
         return {"server": server}
     finally:
-        reservation.release()
+        give_back(context, launch["launch_id"])
 
 
 def _start(context: Context, folder: str, name: str, launch: Launch, lock: int) -> None:
@@ -203,46 +207,6 @@ def _write(path: str, content: str) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(content)
-
-
-def _lock(context: Context, home: str) -> int:
-    """The lock of all launches; its holder closes it.
-
-    Raises:
-        Failure: ``locked`` after 30 s, ``spawn_failed`` where no state can be kept.
-    """
-    try:
-        os.makedirs(home, mode=0o700, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        descriptor = os.open(os.path.join(home, LOCK), flags, 0o600)
-    except OSError as error:
-        raise Failure(
-            "spawn_failed",
-            "no state can be kept in {}: {}".format(home, error.strerror),
-            way_out="Name another folder as `state_home:` of this machine in hosts.yaml.",
-        ) from None
-    try:
-        _await_lock(context, descriptor)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _await_lock(context: Context, descriptor: int) -> None:
-    deadline = time.monotonic() + LOCK_LIMIT_S
-    while not _locked(descriptor):
-        if time.monotonic() >= deadline:
-            raise Failure("locked", "another launch has not ended for {:g} s".format(LOCK_LIMIT_S))
-        context.sleep(POLL_S)
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _require_name(name: str) -> None:

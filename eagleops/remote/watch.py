@@ -91,12 +91,8 @@ class Watcher:
 
     def _died(self) -> Events:
         record = self._record
-        patience = time.monotonic() + min(EXIT_RECORD_S, _left(self._context))
         yield self._state_event("exited", "")
-        while record.reread_exit() is None and record.supervisor() is not None:
-            if time.monotonic() >= patience:
-                break
-            self._context.sleep(0.01)
+        record.await_exit(min(EXIT_RECORD_S, _left(self._context)))
         yield from self._log_event(self._log.finish())
         return self._result("died", None, self._end())
 

@@ -224,8 +224,9 @@ def test_a_taken_port_is_refused_with_its_owner(place, session, port) -> None:
     error = refused.value
     title = " ".join(stranger.args)
     assert error.kind == "port_taken"
+    shown = title if len(title) <= 80 else title[:77] + "..."
     assert error.problem == (
-        f"port {port} is taken by PID {stranger.pid} ({title}, user {error.data['user']})"
+        f"port {port} is taken by PID {stranger.pid} ({shown}, user {error.data['user']})"
     )
     assert error.way_out == "End that process, or give this server another port."
     assert (error.data["pid"], error.data["title"]) == (stranger.pid, title)

@@ -208,6 +208,7 @@ def test_a_stale_twin_on_the_port_is_found(place, session, port) -> None:
         assert refused.value.data["pid"] == os.getpid()
         title = Path("/proc/self/cmdline").read_bytes().rstrip(b"\0").replace(b"\0", b" ").decode()
         assert refused.value.data["title"] == title.strip()
+        assert refused.value.problem.startswith(f"PID {os.getpid()} (")
         assert refused.value.problem.endswith(
             f") listens on port {port} too: what answers there may not be a"
         )
