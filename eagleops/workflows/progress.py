@@ -15,7 +15,8 @@ class Step:
     """One thing that happened on the way.
 
     Attributes:
-        stage: ``look``, ``kill``, ``drain``, ``spawn``, ``ready``, ``verify``, ``record`` or ``stop``.
+        stage: ``look``, ``kill``, ``drain``, ``spawn``, ``ready``, ``verify``, ``stop`` or
+            ``record``.
         event: The remote operation's event, or an empty mapping where the stage begins.
     """
 

@@ -79,11 +79,13 @@ for kill in range(kills):
                 number = ledger.add(Run.begin(header, facts))
                 os.write(write, b"%d\\n" % number)
     os.close(write)
-    time.sleep(chance.uniform(0, 0.04))
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
     with os.fdopen(read) as answers:
-        told += [int(line) for line in answers.read().splitlines()]
+        # Every other one dies while it opens the ledger, or before its first run is told.
+        first = answers.readline() if kill % 2 else ""
+        time.sleep(chance.uniform(0, 0.03))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        told += [int(line) for line in (first + answers.read()).splitlines()]
 print(json.dumps(told))
 """
 
@@ -95,7 +97,7 @@ def test_a_writer_that_is_killed_leaves_every_finished_run(path: Path) -> None:
     )
     told = json.loads(shown.stdout)
 
-    assert len(told) > 50
+    assert len(told) >= 25
     with Ledger.open(path) as ledger:
         assert ledger.notice == ""
         runs = [ledger.run(number) for number in range(1, ledger.count() + 1)]
