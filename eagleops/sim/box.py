@@ -16,7 +16,7 @@ from eagleops.errors import UsageError
 from eagleops.sim import faults
 from eagleops.sim.gpus import Gpu, read_gpus
 from eagleops.sim.holders import Release, releases
-from eagleops.sim.layout import DIRECTORY_VARIABLE, Layout, write_once, write_whole
+from eagleops.sim.layout import DIRECTORY_VARIABLE, Identity, Layout, write_once, write_whole
 
 if TYPE_CHECKING:
     from eagleops.transport.local import LocalTransport
@@ -55,9 +55,9 @@ class SimBox:
         Raises:
             UsageError: if no box can be there.
         """
-        root = Path(os.path.abspath(directory or _default_directory()))  # noqa: PTH100 - symlinks stay
+        root = Path(os.path.abspath(directory or _default_directory()))
         _check(root, gpus)
-        layout = Layout(root)
+        layout = Layout(str(root))
         for folder in (
             layout.devices,
             layout.bin,
@@ -67,10 +67,10 @@ class SimBox:
             layout.deaths,
             layout.loads,
         ):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
         _write_identity(layout, gpus)
         for name in ("nvidiactl", "nvidia-uvm", *(f"nvidia{index}" for index in range(gpus))):
-            (layout.devices / name).touch(mode=0o600)
+            Path(layout.devices, name).touch(mode=0o600)
         for path, text, mode in _programs(layout):
             _write_if_other(path, text, mode)
         return cls(root, gpus, sys.executable)
@@ -78,16 +78,16 @@ class SimBox:
     @property
     def layout(self) -> Layout:
         """Where things lie in the directory."""
-        return Layout(self.directory)
+        return Layout(str(self.directory))
 
     @property
     def options(self) -> dict[str, Any]:
         """What a session on this box is told of it: see :mod:`eagleops.remote.context`."""
         return {
-            "device_prefix": str(self.layout.devices / "nvidia"),
+            "device_prefix": f"{self.layout.devices}/nvidia",
             "nvml": False,
             "path": self._path,
-            "state_home": str(self.layout.state),
+            "state_home": self.layout.state,
         }
 
     @property
@@ -96,7 +96,7 @@ class SimBox:
         return {
             DIRECTORY_VARIABLE: str(self.directory),
             "PATH": self._path,
-            "PYTHONPATH": str(self.layout.site),
+            "PYTHONPATH": self.layout.site,
         }
 
     def transport(self) -> LocalTransport:
@@ -138,7 +138,7 @@ class SimBox:
 
     def mend(self) -> None:
         """Ends every fault."""
-        self.layout.faults.unlink(missing_ok=True)
+        Path(self.layout.faults).unlink(missing_ok=True)
 
     @property
     def _path(self) -> str:
@@ -175,17 +175,17 @@ def _check(root: Path, gpus: int) -> None:
 
 
 def _write_identity(layout: Layout, gpus: int) -> None:
-    identity = {"gpus": gpus, "serial": secrets.token_hex(3)}
-    found = json.loads(write_once(layout.identity, json.dumps(identity).encode()))
-    if found["gpus"] != gpus:
-        write_whole(layout.identity, json.dumps({**found, "gpus": gpus}).encode())
+    own = Identity(gpus, secrets.token_hex(3))
+    found = Identity.decode(write_once(layout.identity_file, own.encode()))
+    if found.gpus != gpus:
+        write_whole(layout.identity_file, found._replace(gpus=gpus).encode())
 
 
 def _write_if_other(path: Path, text: str, mode: int) -> None:
     path.parent.mkdir(exist_ok=True)
     data = text.encode()
     if not path.exists() or path.read_bytes() != data:
-        write_whole(path, data, mode)
+        write_whole(str(path), data, mode)
 
 
 def _programs(layout: Layout) -> list[tuple[Path, str, int]]:
@@ -193,19 +193,18 @@ def _programs(layout: Layout) -> list[tuple[Path, str, int]]:
     python = shlex.quote(sys.executable)
     # The real package would bring its dependencies along; here are its simulated parts alone.
     package = f"__path__ = [{str(Path(__file__).parents[1])!r}]\n"
-    site, root = str(layout.site), str(layout.root)
     query = (
-        f"import sys; sys.path.insert(0, {site!r}); "
-        f"from eagleops.sim.nvidia_smi.main import main; main({root!r})"
+        f"import sys; sys.path.insert(0, {layout.site!r}); "
+        f"from eagleops.sim.nvidia_smi.main import main; main({layout.root!r})"
     )
     shell = '#!/bin/sh\n# Simulated: see eagleops.sim.\nexec {} "$@"\n'
     smi = shell.format(f"{python} -I -S -c {shlex.quote(query)}")
     vllm = shell.format(f"{python} -m vllm.entrypoints.cli.main")
     programs = [
-        (layout.bin / "nvidia-smi", smi, 0o755),
-        (layout.bin / "vllm", vllm, 0o755),
-        *((layout.bin / name, shell.format(python), 0o755) for name in ("python", "python3")),
-        (layout.site / "eagleops" / "__init__.py", package, 0o644),
+        (Path(layout.bin, "nvidia-smi"), smi, 0o755),
+        (Path(layout.bin, "vllm"), vllm, 0o755),
+        *((Path(layout.bin, name), shell.format(python), 0o755) for name in ("python", "python3")),
+        (Path(layout.site, "eagleops", "__init__.py"), package, 0o644),
     ]
     engines = {
         "sglang/__init__.py": ("sglang", "__version__"),
@@ -218,7 +217,7 @@ def _programs(layout: Layout) -> list[tuple[Path, str, int]]:
         "vllm/entrypoints/openai/api_server.py": ("vllm.main", "api_server"),
     }
     for name, entry in engines.items():
-        programs.append((layout.site / name, _module(entry), 0o644))
+        programs.append((Path(layout.site, name), _module(entry), 0o644))
     return programs
 
 

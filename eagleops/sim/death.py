@@ -12,9 +12,13 @@ and the time of that is written down, to the tick (10 ms), by the kernel itself.
 from __future__ import annotations
 
 import os
-import socket
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eagleops.sim.layout import read
+
+if TYPE_CHECKING:
+    import socket
 
 TIME_WAIT_S = 60.0
 _TIME_WAIT_STATE = "06"
@@ -29,6 +33,8 @@ def leave_word() -> Ports | None:
     Returns:
         The ports of its two ends, or None where there is no loopback.
     """
+    import socket
+
     try:
         with socket.create_server(("127.0.0.1", 0), backlog=1) as listener:
             near = socket.create_connection(listener.getsockname())
@@ -66,7 +72,7 @@ def died_at(ports: Ports | None) -> float | None:
     machine that keeps no such table.
     """
     try:
-        table = Path("/proc/net/tcp").read_text("ascii")
+        table = read("/proc/net/tcp").decode("ascii")
     except OSError:
         return None
     return closed_since(table, time.monotonic()).get(frozenset(ports or ()))

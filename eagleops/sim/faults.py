@@ -15,11 +15,11 @@ a server on this GPU, 1 is whole). Of ``nvidia_smi``: ``error`` (a name in
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from eagleops.sim.layout import Layout
+from eagleops.sim.layout import read as read_file
 
 GPU_FAULTS = frozenset(
     {
@@ -56,9 +56,12 @@ NONE: Faults = {"gpus": {}, "nvidia_smi": {}}
 def read(layout: Layout) -> Faults:
     """The faults that are set; an absent file is a sound box."""
     try:
-        return {**NONE, **json.loads(layout.faults.read_bytes())}
+        text = read_file(layout.faults)
     except FileNotFoundError:
         return NONE
+    import json
+
+    return {**NONE, **json.loads(text)}
 
 
 def of_gpu(faults: Faults, index: int) -> Mapping[str, Any]:

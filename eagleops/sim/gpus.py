@@ -79,19 +79,19 @@ def read_gpus(layout: Layout) -> list[Gpu]:
     """Every GPU of the box, as of now."""
     broken = faults.read(layout)
     seen = sightings(layout, broken)
-    serial = layout.serial()
+    identity = layout.identity()
     now_s = time.monotonic()
     busy = loads(layout)
     return [
         _gpu(
             index,
-            f"GPU-51{serial}-0000-4000-8000-{index:012d}",
+            f"GPU-51{identity.serial}-0000-4000-8000-{index:012d}",
             [sighting for sighting in seen if sighting.holder.gpu == index],
             [load for load in busy if index in load.gpus],
             faults.of_gpu(broken, index),
             now_s,
         )
-        for index in range(layout.gpu_count())
+        for index in range(identity.gpus)
     ]
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
-from pathlib import Path
 from typing import NamedTuple
 
 from eagleops.sim import alive, death, drain, faults
-from eagleops.sim.layout import Layout, write_once, write_whole
+from eagleops.sim.layout import Layout, names, read, remove, write_once, write_whole
 
 # How long a dead holder is remembered once its memory is free.
 REMEMBERED_S = 600.0
@@ -35,6 +33,18 @@ class Holder(NamedTuple):
     def key(self) -> str:
         """The name of its files: a PID alone may come again."""
         return f"{self.pid}-{self.start_ticks}"
+
+    def encode(self) -> bytes:
+        """As it stands in its file."""
+        near, far = self.ports or ("-", "-")
+        return " ".join(map(str, (*self[:-1], near, far))).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> Holder:
+        """Reads what :meth:`encode` wrote."""
+        pid, ticks, boot_id, gpu, mib, server, near, far = data.decode().split()
+        ports = None if near == "-" else (int(near), int(far))
+        return cls(int(pid), int(ticks), boot_id, int(gpu), int(mib), int(server), ports)
 
 
 class Sighting(NamedTuple):
@@ -72,7 +82,7 @@ class Grip:
     def __init__(self, layout: Layout, gpu: int, server: int) -> None:
         self._layout = layout
         self._devices = [
-            os.open(layout.devices / name, os.O_RDWR | os.O_CLOEXEC)
+            os.open(f"{layout.devices}/{name}", os.O_RDWR | os.O_CLOEXEC)
             for name in ("nvidiactl", "nvidia-uvm", f"nvidia{gpu}")
         ]
         pid = os.getpid()
@@ -82,15 +92,15 @@ class Grip:
     def hold(self, mib: int) -> None:
         """Has ``mib`` of the GPU's memory from now on."""
         holder = self._holder._replace(mib=mib)
-        write_whole(self._layout.holders / holder.key, json.dumps(holder).encode())
+        write_whole(f"{self._layout.holders}/{holder.key}", holder.encode())
 
 
 def sightings(layout: Layout, broken: faults.Faults) -> list[Sighting]:
     """Every holder whose memory is not yet free, and the dead that are remembered."""
     boot_id = alive.boot_id()
     seen = []
-    for path in sorted(layout.holders.glob("[!.]*")):
-        holder = _read(path)
+    for name in names(layout.holders):
+        holder = _read(f"{layout.holders}/{name}")
         if holder is None:
             continue
         if holder.boot_id != boot_id:
@@ -118,12 +128,11 @@ def releases(layout: Layout, broken: faults.Faults) -> list[Release]:
     ]
 
 
-def _read(path: Path) -> Holder | None:
+def _read(path: str) -> Holder | None:
     try:
-        facts = Holder(*json.loads(path.read_bytes()))
+        return Holder.decode(read(path))
     except FileNotFoundError:  # forgotten by another process just now
         return None
-    return facts._replace(ports=facts.ports and (facts.ports[0], facts.ports[1]))
 
 
 def _see(layout: Layout, holder: Holder, broken: faults.Faults) -> Sighting:
@@ -135,9 +144,9 @@ def _see(layout: Layout, holder: Holder, broken: faults.Faults) -> Sighting:
 
 
 def _died_s(layout: Layout, holder: Holder) -> float:
-    path = layout.deaths / holder.key
+    path = f"{layout.deaths}/{holder.key}"
     try:
-        return float(path.read_bytes())
+        return float(read(path))
     except FileNotFoundError:
         pass
     died_s = death.died_at(holder.ports)
@@ -157,5 +166,5 @@ def _is_history(died_s: float, held_mib: int) -> bool:
 
 
 def _forget(layout: Layout, holder: Holder) -> None:
-    (layout.holders / holder.key).unlink(missing_ok=True)
-    (layout.deaths / holder.key).unlink(missing_ok=True)
+    remove(f"{layout.holders}/{holder.key}")
+    remove(f"{layout.deaths}/{holder.key}")

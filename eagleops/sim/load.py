@@ -6,15 +6,13 @@ from that how warm its GPUs are by now: no process has to follow the temperature
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import threading
 import time
 from typing import NamedTuple
 
 from eagleops.sim import alive
-from eagleops.sim.layout import Layout, write_whole
+from eagleops.sim.layout import Layout, names, read, remove, write_whole
 
 HEATING_S = 12.0
 
@@ -37,6 +35,21 @@ class Load(NamedTuple):
     since_s: float
     heat: float
 
+    def encode(self) -> bytes:
+        """As it stands in its file."""
+        gpus = ",".join(map(str, self.gpus))
+        return (
+            f"{self.pid} {self.start_ticks} {self.boot_id} {gpus} {self.busy:d} {self.since_s!r} "
+            f"{self.heat!r}"
+        ).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> Load:
+        """Reads what :meth:`encode` wrote."""
+        pid, ticks, boot_id, gpus, busy, since_s, heat = data.decode().split()
+        indices = tuple(map(int, gpus.split(",")))
+        return cls(int(pid), int(ticks), boot_id, indices, busy == "1", float(since_s), float(heat))
+
     def heat_at(self, now_s: float) -> float:
         """How warm the GPUs are: they near their goal by 63 % each 12 s."""
         goal = 1.0 if self.busy else 0.0
@@ -47,6 +60,8 @@ class Meter:
     """Keeps one server's load on file. Requests come and go on several threads."""
 
     def __init__(self, layout: Layout, gpus: tuple[int, ...]) -> None:
+        import threading
+
         self._layout = layout
         self._lock = threading.Lock()
         self._requests = 0
@@ -70,21 +85,22 @@ class Meter:
             now_s = time.monotonic()
             heat = self._load.heat_at(now_s)
             self._load = self._load._replace(busy=busy, since_s=now_s, heat=heat)
-            path = self._layout.loads / f"{self._load.pid}-{self._load.start_ticks}"
-            write_whole(path, json.dumps(self._load).encode())
+            name = f"{self._load.pid}-{self._load.start_ticks}"
+            write_whole(f"{self._layout.loads}/{name}", self._load.encode())
 
 
 def loads(layout: Layout) -> list[Load]:
     """The loads of the servers that live; the files of the dead are removed."""
     boot_id = alive.boot_id()
     found = []
-    for path in layout.loads.glob("[!.]*"):
+    for name in names(layout.loads):
+        path = f"{layout.loads}/{name}"
         try:
-            pid, ticks, boot, gpus, *rest = json.loads(path.read_bytes())
+            load = Load.decode(read(path))
         except FileNotFoundError:  # removed by another reader just now
             continue
-        if boot == boot_id and alive.start_ticks(pid) == ticks:
-            found.append(Load(pid, ticks, boot, tuple(gpus), *rest))
+        if load.boot_id == boot_id and alive.start_ticks(load.pid) == load.start_ticks:
+            found.append(load)
         else:
-            path.unlink(missing_ok=True)
+            remove(path)
     return found

@@ -55,7 +55,7 @@ def free_mib(layout: Layout, server: int) -> list[int]:
     broken = faults.read(layout)
     seen = sightings(layout, broken)
     free = []
-    for gpu in range(layout.gpu_count()):
+    for gpu in range(layout.identity().gpus):
         held = sum(
             sighting.held_mib
             for sighting in seen

@@ -17,7 +17,7 @@ from sim.simulated import SimServer
 
 PREPARE = (
     "import sys; from pathlib import Path; from eagleops.sim.box import SimBox; "
-    "print(SimBox.prepare(Path(sys.argv[1])).layout.serial())"
+    "print(SimBox.prepare(Path(sys.argv[1])).layout.identity().serial)"
 )
 
 

@@ -57,7 +57,7 @@ class Log:
         pattern = text("NCCL_DEBUG_FILE")
         if pattern and self.level > _LEVELS["VERSION"]:
             try:
-                self._file = open(file_name(pattern, self._host, os.getpid()), "wb", 0)  # noqa: SIM115, PTH123
+                self._file = open(file_name(pattern, self._host, os.getpid()), "wb", 0)  # noqa: SIM115
             except OSError:  # silently to stdout, as the real one
                 self._file = None
 

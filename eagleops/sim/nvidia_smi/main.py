@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from eagleops.sim import faults
@@ -160,7 +159,7 @@ def _meant(gpus: Sequence[Gpu], ids: tuple[str, ...]) -> list[Gpu]:
 def main(root: str) -> None:
     """Entry point of the box's ``nvidia-smi``; ``root`` is the box's directory."""
     try:
-        status = run(Layout(Path(root)), sys.argv[1:])
+        status = run(Layout(root), sys.argv[1:])
     except (BrokenPipeError, KeyboardInterrupt):
         status = 1
     sys.stdout.flush()

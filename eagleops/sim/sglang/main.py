@@ -85,7 +85,7 @@ def _prepared(argv: Sequence[str], log: Log) -> Launch:
     try:
         arguments, said = parse(argv)
         settings = Settings.of_this_process()
-        gpus = visible_gpus(layout.gpu_count())[int(arguments["base_gpu_id"]) :]
+        gpus = visible_gpus(layout.identity().gpus)[int(arguments["base_gpu_id"]) :]
         plan = Plan.of(float(arguments["mem_fraction_static"]))
         launch = Launch(layout, arguments, settings, plan, gpus, began_s)
         launch.clock()

@@ -50,7 +50,7 @@ def _prepared(argv: Sequence[str], log: Log) -> Launch:
     try:
         settings = Settings.of_this_process()
         plan = Plan.of(arguments.gpu_memory_utilization - 0.015)
-        gpus = visible_gpus(layout.gpu_count())
+        gpus = visible_gpus(layout.identity().gpus)
         launch = Launch(layout, arguments, settings, plan, gpus, began_s)
         launch.clock()
     except SimError as error:
