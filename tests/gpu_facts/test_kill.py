@@ -36,7 +36,7 @@ def test_a_process_that_heeds_sigterm_is_gone_without_sigkill(session, start):
     assert signals(events) == [(child.pid, "SIGTERM")]
     assert events[-1] == {"id": events[-1]["id"], "event": "gone", "pid": child.pid}
     assert child.process.wait(0.5) == -signal.SIGTERM
-    assert 0 <= result["killed"][0]["gone_s"] < 1.0
+    assert 0 <= result["killed"][0]["gone_s"] < 5.0
 
 
 def test_a_process_that_ignores_sigterm_gets_sigkill_after_the_grace(session, start):
@@ -58,7 +58,7 @@ def test_the_grace_is_not_waited_out_once_all_are_gone(session, start):
 
     session.call("kill", targets=[child.target], grace_s=60)
 
-    assert time.monotonic() - begun < 2.0
+    assert time.monotonic() - begun < 10.0
 
 
 def test_a_process_that_has_ended_is_told_as_gone_already(session, start):
