@@ -47,7 +47,11 @@ def page(sessions: Path, version: str) -> str:
     parts = [HEAD.format(version=version)]
     for name, (title, lead) in SECTIONS.items():
         record = (sessions / f"{name}.txt").read_text(encoding="utf-8")
-        lines = "\n".join(line.rstrip() for line in record.strip().splitlines())
+        # Rules were drawn for this machine's longer paths.
+        lines = "\n".join(
+            line.rstrip()[: 100 if set(line.strip()) == {"─"} else None]
+            for line in record.strip().splitlines()
+        )
         parts.append(f"## {title}\n\n{lead}\n\n```text\n{lines}\n```\n")
     return "\n".join(parts)
 
