@@ -32,10 +32,15 @@ def lines_of(run: Run, parts: Iterable[str], *, with_times: bool) -> Iterator[Li
     for name in parts:
         body = run.part(name)
         if isinstance(body, Mapping):
-            # What is not told is no fact: "None" would look like one.
-            yield from (line for line in READERS[name](body) if line.value != "None")
+            yield from READERS[name](body)
             if name == "models":
                 yield from _model_files(body, with_times=with_times)
+
+
+def _told(section: str, what: str, value: Any, gpu: int | None = None) -> Iterator[Line]:
+    """A line, unless the fact was not told: "None" would look like one."""
+    if value is not None:
+        yield Line(section, what, str(value), gpu)
 
 
 def _spec(body: Part) -> Iterator[Line]:
@@ -65,10 +70,10 @@ def _environment(body: Part) -> Iterator[Line]:
 
 def _packages(body: Part) -> Iterator[Line]:
     python = body.get("python") or {}
-    yield Line("versions", "Python", str(python.get("version")))
-    yield Line("versions", "Python's place", str(python.get("executable")))
+    yield from _told("versions", "Python", python.get("version"))
+    yield from _told("versions", "Python's place", python.get("executable"))
     for package in body.get("distributions") or ():
-        yield Line("versions", str(package["name"]), str(package["version"]))
+        yield from _told("versions", str(package["name"]), package["version"])
     for compared in body.get("compared") or ():
         yield from _patches(compared)
 
@@ -81,7 +86,7 @@ def _patches(compared: Part) -> Iterator[Line]:
         yield Line("patches", f"{name}: {change['path']}", _file(change))
     checkout = compared.get("checkout") or {}
     if checkout:
-        yield Line("patches", f"{name}: commit", str(checkout["commit"]))
+        yield from _told("patches", f"{name}: commit", checkout["commit"])
     for change in checkout.get("dirty") or ():
         yield Line("patches", f"{name}: {change['path']}", _file(change))
     if compared.get("shadowed_by"):
@@ -123,15 +128,15 @@ def _libraries(body: Part) -> Iterator[Line]:
 
 
 def _gpus(body: Part) -> Iterator[Line]:
-    yield Line("versions", "driver", str(body.get("driver_version")))
-    yield Line("versions", "CUDA of the driver", str(body.get("cuda_version")))
-    yield Line("machine", "topology", str(body.get("topology")))
+    yield from _told("versions", "driver", body.get("driver_version"))
+    yield from _told("versions", "CUDA of the driver", body.get("cuda_version"))
+    yield from _told("machine", "topology", body.get("topology"))
     for gpu in body.get("gpus") or ():
         for fact, value in gpu.items():
             if fact in GPU_IDENTITY:
-                yield Line("machine", GPU_IDENTITY[fact], str(value), gpu["index"])
+                yield from _told("machine", GPU_IDENTITY[fact], value, gpu["index"])
             elif fact != "index":
-                yield Line("clocks", fact, str(value), gpu["index"])
+                yield from _told("clocks", fact, value, gpu["index"])
 
 
 GPU_IDENTITY = {"uuid": "UUID", "name": "name", "bus_id": "bus", "total_mib": "memory MiB"}
@@ -146,7 +151,7 @@ def _machine(body: Part) -> Iterator[Line]:
                     attrs.evolve(line, what=f"host's {line.what}") for line in _machine(value)
                 )
         elif fact in versions:
-            yield Line("versions", versions[fact], str(value))
+            yield from _told("versions", versions[fact], value)
         elif fact == "numa":
             yield from (
                 Line("machine", f"NUMA node {node['node']}", f"CPUs {node['cpus']}")
@@ -155,7 +160,7 @@ def _machine(body: Part) -> Iterator[Line]:
         elif isinstance(value, Mapping):
             yield Line("machine", fact, ", ".join(f"{k}: {v}" for k, v in sorted(value.items())))
         else:
-            yield Line("machine", fact, str(value))
+            yield from _told("machine", fact, value)
 
 
 def _snapshot(body: Part) -> Iterator[Line]:
