@@ -15,6 +15,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Set
 from eagleops.remote.process_table import owner, title, user
 
 LISTEN = "0A"
+_LISTENS = " 0A "
 _FIELDS = 10  # sl local remote st tx:rx tr:when retransmits uid timeout inode
 
 TITLE_LENGTH = 80
@@ -45,7 +46,8 @@ def parse(content: str, byteorder: str = sys.byteorder) -> List[Listener]:
     """
     found = []
     for line in content.splitlines()[1:]:
-        fields = line.split()
+        # Most lines of a busy machine are connections: passed over at once.
+        fields = line.split() if _LISTENS in line else []
         if len(fields) >= _FIELDS and fields[3] == LISTEN:
             address, _, port = fields[1].rpartition(":")
             found.append(

@@ -19,6 +19,7 @@ Every record carries the launch's id; one of another launch counts as absent.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import pwd
@@ -39,6 +40,17 @@ LOG = supervisor.LOG
 PREVIOUS = "previous"
 POLL_S = 0.005
 
+_FIELDS = {
+    "launch_id",
+    "pid",
+    "start_ticks",
+    "boot_id",
+    "pid_ns",
+    "supervisor_pid",
+    "supervisor_start_ticks",
+    "subreaper",
+    "started_utc",
+}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 
@@ -139,6 +151,7 @@ def servers_home(context: Context) -> str:
     return os.path.join(os.path.abspath(state_home), "eagleops", "servers")
 
 
+@functools.lru_cache(maxsize=None)
 def boot_id() -> str:
     """The kernel's name of this boot; empty where it tells none."""
     try:
@@ -148,6 +161,7 @@ def boot_id() -> str:
         return ""
 
 
+@functools.lru_cache(maxsize=None)
 def pid_namespace() -> int:
     """The inode of this process's PID namespace; 0 where it cannot be read."""
     try:
@@ -181,7 +195,9 @@ def read(context: Context, name: str) -> Optional[Record]:
     """The server ``name``; None where none was started under that name."""
     folder = os.path.join(servers_home(context), name)
     process = _read(os.path.join(folder, PROCESS)) if is_name(name) else None
-    return None if process is None else Record(name, folder, process)
+    if process is None or not set(process) >= _FIELDS:
+        return None
+    return Record(name, folder, process)
 
 
 def read_all(context: Context) -> List[Record]:

@@ -4,6 +4,9 @@ Everything that can be known beforehand is checked first. All launches of this u
 machine wait for one another here (a few hundredths of a second each): a name and a port have
 one owner. The lock is handed to the supervisor, which lets go of it when the server is on
 record; so it holds whatever becomes of this process.
+
+What can still end a server with its session is systemd-logind with KillUserProcesses=yes, for
+users other than root and without lingering (``loginctl enable-linger``): it goes by cgroup.
 """
 
 from __future__ import annotations

@@ -22,6 +22,10 @@ from eagleops.remote.servers import describe, find_record, note_ready
 Events = Generator[Dict[str, Any], None, Dict[str, Any]]
 
 TICK_S = 0.03
+# While an answer is awaited, and no longer than answers usually take.
+ANSWER_TICK_S, ANSWER_S = 0.005, 0.25
+# Between two looks at the port, and so between two questions.
+LOOK_S = 0.06
 TAIL_LINES = 400
 # From the main process's end to its record: the supervisor's waitpid and one fsync.
 EXIT_RECORD_S = 3.0
@@ -61,6 +65,7 @@ class Watcher:
         self._prober = Prober(self._readiness or {})
         self._own: Set[int] = set()
         self._strange_looks = 0
+        self._looked_s = float("-inf")
         self._detail = ""
         self._remark = ""
 
@@ -87,7 +92,13 @@ class Watcher:
                 yield self._state_event("starting", told)
             if time.monotonic() >= deadline:
                 return self._result("timeout", None, self._detail)
-            context.sleep(max(0.0, min(TICK_S, deadline - time.monotonic(), _left(context))))
+            context.sleep(
+                max(0.0, min(self._tick_s(), deadline - time.monotonic(), _left(context)))
+            )
+
+    def _tick_s(self) -> float:
+        soon = time.monotonic() - self._looked_s < ANSWER_S
+        return ANSWER_TICK_S if soon and not self._prober.idle else TICK_S
 
     def _died(self) -> Events:
         record = self._record
@@ -109,9 +120,11 @@ class Watcher:
         if self._readiness is None:
             return ready_by_age(self._record.age_s())
         if self._prober.idle:
-            addresses = self._own_addresses()
-            if addresses:
-                self._prober.start(addresses)
+            if time.monotonic() >= self._looked_s + LOOK_S:
+                self._looked_s = time.monotonic()
+                addresses = self._own_addresses()
+                if addresses:
+                    self._prober.start(addresses)
             return False
         answer = self._prober.take()
         if answer is None:

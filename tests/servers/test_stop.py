@@ -211,7 +211,7 @@ def test_a_server_that_was_never_launched_cannot_be_stopped(session) -> None:
 
 def test_a_stop_is_seen_while_it_lasts(place, session) -> None:
     """Others see ``stopping``, and a watch says that it was asked for."""
-    start(place, session, "stubborn")
+    start(place, session, "stubborn", workers=1)
     other = place.session()
     stream = session.stream("stop", name="a", grace_s=1.0)
     assert next(stream)["event"] == "signalled"
