@@ -127,6 +127,12 @@ NCCL = (
 
 MODULES = (
     pattern(
+        "no_such_engine",
+        r"No module named '?(?P<module>sglang|vllm)(?:\.\w+)*'?\)?$",
+        "{module} is not installed for this interpreter",
+        "Name the interpreter of its environment as `python:` in the profile or the host.",
+    ),
+    pattern(
         "missing_module",
         r"^ModuleNotFoundError: No module named '(?P<module>[^']+)'",
         "Python module {module} is not installed (ModuleNotFoundError)",
@@ -146,12 +152,6 @@ MODULES = (
         "Two packages do not fit together: compare their versions with what the engine asks for.",
     ),
     pattern(
-        "no_such_engine",
-        r"No module named (?P<module>sglang|vllm)(?:\.\w+)*$",
-        "{module} is not installed for this interpreter",
-        "Name the interpreter of its environment as `python:` in the profile or the host.",
-    ),
-    pattern(
         "no_compiler",
         r"Could not find nvcc|CUDA_HOME environment variable is not set"
         r"|nvcc: (?:command )?not found|fatal error: Python\.h: No such file"
@@ -165,8 +165,14 @@ MODULES = (
 MODEL = (
     pattern(
         "no_such_model",
+        r"Repo id must be in the form [^:]*: '(?P<model>[^']*)'",
+        "there is no such model: {model}",
+        "See `model:` in the profile; a path is one on that machine, inside the container.",
+    ),
+    pattern(
+        "no_such_model",
         r"(?P<detail>\S+ is not a local folder and is not a valid model identifier"
-        r"|Incorrect path_or_model_id: '[^']*'|Repo id must be in the form [^.]*"
+        r"|Incorrect path_or_model_id: '[^']*'"
         r"|Repository Not Found for url: \S+"
         r"|\S+ does not appear to have a file named config\.json"
         r"|Can't load the configuration of '[^']*'"
@@ -211,7 +217,7 @@ MODEL = (
     ),
     pattern(
         "does_not_divide",
-        r"(?P<detail>(?:Total )?[Nn]umber of attention heads.*must be divisible by.{1,80}"
+        r"(?P<detail>(?:Total )?[Nn]umber of attention heads.*must be divisible by[^.\[]{1,80}"
         r"|\d+ is not divisible by \d+)",
         "the model cannot be split over so many GPUs: {detail}",
         "Choose a tensor-parallel size that divides its attention heads.",

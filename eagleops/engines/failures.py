@@ -3,8 +3,13 @@
 An engine's log ends in a heap of consequences: SGLang's main process dies of a SIGKILL that it
 sends itself, vLLM's says "see root cause above". So the search begins at the first sign that
 something died (an :attr:`Signs.deaths` line), takes the first root cause after it, and falls
-back on the whole log, then on the last exception, then on how the process ended. Patterns see
-a line without its prefix (time, rank, level), so that ``^`` is where an exception begins.
+back on the whole log, then on the last exception, then on a death that nobody explains, then
+on how the process ended.
+
+What an engine logs on its way is no cause, whatever it mentions: vLLM warns at each start of
+"OSError: [Errno 24] Too many open files". So patterns are held against lines that no logger
+wrote (tracebacks, argparse, NCCL) and against records of errors, without their prefix (time,
+rank, level), so that ``^`` is where an exception begins.
 """
 
 from __future__ import annotations
@@ -33,6 +38,29 @@ class Cause:
 
 
 @attrs.frozen
+class LogLine:
+    """A line of a log, as a terminal would show it.
+
+    Attributes:
+        text: Without the prefix that a logger put before it.
+        may_blame: Whether it may name a cause: no logger wrote it, or it is an error's record.
+    """
+
+    text: str
+    may_blame: bool = True
+
+    @classmethod
+    def read(cls, line: str) -> LogLine:
+        """Without colours, and of a progress bar only what it showed last."""
+        shown = _ESCAPE.sub("", line.rstrip("\r\n").rpartition("\r")[2][:_LINE_CHARACTERS])
+        prefix = _PREFIX.match(shown.rstrip())
+        text = shown.rstrip()[prefix.end() if prefix else 0 :]
+        level = (prefix and prefix["level"]) or ""
+        logged = bool(prefix and (level or prefix["time"]))
+        return cls(text, not logged or level in _ERRORS or text.startswith(_ERRORS))
+
+
+@attrs.frozen
 class FailurePattern:
     """A line of a log that names a cause.
 
@@ -44,6 +72,7 @@ class FailurePattern:
         general: Whether it says less than others may: they are taken before it, if they match
             anywhere after the first sign of death.
         sharper: Kinds that say more of the same thing, and may stand before that sign.
+        logged: Whether a record that is not marked as an error may name the cause.
     """
 
     kind: str
@@ -52,14 +81,16 @@ class FailurePattern:
     way_out: str
     general: bool = False
     sharper: tuple[str, ...] = ()
+    logged: bool = False
 
-    def read(self, line: str) -> Cause | None:
+    def read(self, line: LogLine) -> Cause | None:
         """The cause, if this line names it."""
-        found = self.pattern.search(line)
+        found = self.pattern.search(line.text) if self.logged or line.may_blame else None
         if found is None:
             return None
         groups = {name: (value or "").strip() for name, value in found.groupdict().items()}
-        return Cause(self.kind, self.text.format(**groups), self.way_out.format(**groups), line)
+        text, way_out = self.text.format(**groups), self.way_out.format(**groups)
+        return Cause(self.kind, text.strip(), way_out, line.text)
 
 
 @attrs.frozen
@@ -70,11 +101,13 @@ class Signs:
         causes: Lines that name a root cause. Of two that match one line, the first is taken.
         deaths: Lines that say that something died, never why.
         consequences: Exceptions that only follow from another process's death.
+        silences: Lines that tell of a death without a cause, for when nothing else tells one.
     """
 
     causes: tuple[FailurePattern, ...]
     deaths: re.Pattern[str]
     consequences: re.Pattern[str]
+    silences: tuple[FailurePattern, ...] = ()
 
     @classmethod
     def of(cls, causes: tuple[FailurePattern, ...]) -> Signs:
@@ -91,9 +124,10 @@ def pattern(
     *,
     general: bool = False,
     sharper: tuple[str, ...] = (),
+    logged: bool = False,
 ) -> FailurePattern:
     """A row of a table: see :class:`FailurePattern`."""
-    return FailurePattern(kind, re.compile(regex), text, way_out, general, sharper)
+    return FailurePattern(kind, re.compile(regex), text, way_out, general, sharper, logged)
 
 
 def diagnosed(
@@ -108,22 +142,20 @@ def diagnosed(
             counts as a signal.
         signal: That signal's name.
     """
-    lines = [plain(line) for line in log_lines]
-    start = next((n for n, line in enumerate(lines) if signs.deaths.search(line)), 0)
+    lines = [LogLine.read(line) for line in log_lines]
+    start = next((n for n, line in enumerate(lines) if signs.deaths.search(line.text)), 0)
     cause = _first(signs.causes, lines[start:]) or _first(signs.causes, lines)
     if cause is not None:
         sharper = {kind for row in signs.causes if row.kind == cause.kind for kind in row.sharper}
         return _first([row for row in signs.causes if row.kind in sharper], lines) or cause
-    return _last_exception(signs, lines[start:]) or _ended(exit_status, signal)
+    return (
+        _last_exception(signs, lines[start:])
+        or _first(signs.silences, lines)
+        or _ended(exit_status, signal)
+    )
 
 
-def plain(line: str) -> str:
-    """A line without colours, its prefix, and what a progress bar wrote before its last state."""
-    shown = _ESCAPE.sub("", line.rstrip("\r\n").rpartition("\r")[2][:_LINE_CHARACTERS])
-    return _PREFIX.sub("", shown.rstrip())
-
-
-def _first(rows: Sequence[FailurePattern], lines: Sequence[str]) -> Cause | None:
+def _first(rows: Sequence[FailurePattern], lines: Sequence[LogLine]) -> Cause | None:
     for general in (False, True):
         of_that_kind = [row for row in rows if row.general is general]
         for line in lines:
@@ -133,11 +165,11 @@ def _first(rows: Sequence[FailurePattern], lines: Sequence[str]) -> Cause | None
     return None
 
 
-def _last_exception(signs: Signs, lines: Sequence[str]) -> Cause | None:
+def _last_exception(signs: Signs, lines: Sequence[LogLine]) -> Cause | None:
     """The last exception that ended a traceback and follows from no other."""
     in_traceback = False
     found = ""
-    for line in lines:
+    for line in (each.text for each in lines):
         if line.endswith("Traceback (most recent call last):"):
             in_traceback = True
         elif in_traceback and line and not line[0].isspace():
@@ -166,9 +198,10 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 # What vLLM's loggers put before a line (process, PID, level, time, place), and SGLang's (time
 # and rank).
 _PREFIX = re.compile(
-    r"^(?:\([^()]* pid=\d+\) ?)?"
-    r"(?:[A-Z]+ \d\d-\d\d [\d:.]+ \[[^\]]*\] ?|\[\d{4}-\d\d-\d\d[^\]]*\] ?)?"
+    r"(?:\([^()]* pid=\d+\) ?)?"
+    r"(?:(?P<level>[A-Z]+) \d\d-\d\d [\d:.]+ \[[^\]]*\] ?|(?P<time>\[\d{4}-\d\d-\d\d[^\]]*\]) ?)?"
 )
+_ERRORS = ("ERROR", "CRITICAL")
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:: .*)?$")
 # An engine's arguments in one line run to 20,000 characters; no cause stands so far in.
 _LINE_CHARACTERS = 4000

@@ -35,6 +35,7 @@ _OWN = (
         r"(?P<port>\S+) is used by a process already\..*?pid=(?P<pid>\d+)",
         "{port}, which the engine needs for itself, is taken by PID {pid}",
         "Stop that process: it may be left from an earlier server (eagleops reset-gpus).",
+        logged=True,
     ),
     pattern(
         "worker_crashed",
@@ -43,6 +44,7 @@ _OWN = (
         "Native code crashed, or somebody killed it: look for faulthandler's lines in its log, and "
         "for `dmesg | grep -i -e xid -e 'killed process'`.",
         general=True,
+        logged=True,
     ),
     pattern(
         "hung",
@@ -51,6 +53,7 @@ _OWN = (
         "NCCL is the usual place: see nccl.<pid>.log in the server's state folder; the log holds "
         "the stack of each thread.",
         general=True,
+        logged=True,
     ),
     pattern(
         "warm_up_failed",
@@ -58,6 +61,7 @@ _OWN = (
         "the first request, which the engine sends itself, failed: {detail}",
         "The traceback below that line in its log says why.",
         general=True,
+        logged=True,
     ),
 )
 

@@ -49,6 +49,14 @@ _OWN = (
         "the engine refused its configuration ({what})",
         "The lines below that one in its log name the field.",
         general=True,
+        sharper=("bad_value",),
+    ),
+    pattern(
+        "bad_value",
+        r"^\s+Value error, (?P<detail>.{1,300})",
+        "the engine refused its configuration: {detail}",
+        "Correct it among the profile's args.",
+        general=True,
     ),
     pattern(
         "worker_crashed",
@@ -67,12 +75,35 @@ _OWN = (
     ),
 )
 
+_KILLED = (
+    "Somebody killed it, most often the kernel's OOM killer: ask it with "
+    "`dmesg -T | grep -i 'killed process'`, for a container on its host."
+)
+_SILENCES = (
+    pattern(
+        "worker_vanished",
+        r"WorkerProc initialization failed due to an exception",
+        "a worker ended while it started, without a word of why",
+        _KILLED,
+    ),
+    pattern(
+        "engine_core_vanished",
+        r"Engine core initialization failed\..*Failed core proc\(s\): \{(?P<cores>[^}]*)\}"
+        r"|Engine core proc (?P<core>\S+) died unexpectedly"
+        r"|EngineDeadError: EngineCore encountered an issue",
+        "an engine core ended without a word of why {cores}{core}",
+        _KILLED,
+        logged=True,
+    ),
+)
+
 SIGNS = Signs(
     causes=(*_OWN, *COMMON),
+    silences=_SILENCES,
     deaths=re.compile(
         r"(?:EngineCore|WorkerProc|Worker) (?:failed to start|hit an exception)"
         r"|EngineCore encountered a fatal error|Engine core initialization failed"
-        r"|Worker proc \S+ died unexpectedly"
+        r"|Worker proc \S+ died unexpectedly|Engine core proc \S+ died unexpectedly"
     ),
     consequences=re.compile(
         r"Engine core initialization failed|Frontend process failed during engine core"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eagleops.engines import engine
 from eagleops.engines.failure_patterns import COMMON
-from eagleops.engines.failures import plain
+from eagleops.engines.failures import LogLine
 from eagleops.engines.sglang_failures import SIGNS as SGLANG_SIGNS
 from eagleops.engines.vllm_failures import SIGNS as VLLM_SIGNS
 
@@ -155,9 +155,10 @@ COMMON_CASES = {
             "identifier"
         ),
     ),
-    "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name'": (
+    "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or "
+    "'namespace/repo_name': '/models/none'. Use": (
         "no_such_model",
-        "there is no such model: Repo id must be in the form 'repo_name'",
+        "there is no such model: /models/none",
     ),
     "huggingface_hub.errors.GatedRepoError: 401 Client Error. (Request ID: x)": (
         "gated_model",
@@ -192,7 +193,7 @@ COMMON_CASES = {
         (
             "the model cannot be split over so many GPUs: Total number of attention heads "
             "(4) must be "
-            "divisible by tensor parallel size (3)."
+            "must be divisible by tensor parallel size (3)"
         ),
     ),
     "ValueError: User-specified context_length (9000) is greater than the derived context_length "
@@ -326,7 +327,7 @@ def test_vllm_s_own_causes_are_found(line) -> None:
 
 def test_every_pattern_of_the_tables_has_a_case() -> None:
     """A row that no line was seen to match may not match any."""
-    elsewhere = {"no_such_engine", "unknown_flag", "bad_flag", "nccl_bad_value"}
+    elsewhere = {"no_such_engine", "unknown_flag", "bad_flag", "nccl_bad_value", "bad_value"}
     shown = {
         kind for cases in (COMMON_CASES, SGLANG_CASES, VLLM_CASES) for kind, _ in cases.values()
     }
@@ -348,6 +349,83 @@ def test_a_real_early_death_is_traced_to_the_missing_module(log) -> None:
         "Install it for the interpreter that runs the engine, or choose a backend that does "
         "without it; `python:` in the profile or the host says which interpreter that is."
     )
+
+
+REAL_DEATHS = {
+    "context-too-long": (
+        "context_too_long",
+        "a context of 999999 tokens is asked for, and the model is made for 4096",
+    ),
+    "does-not-divide": (
+        "does_not_divide",
+        (
+            "the model cannot be split over so many GPUs: Total number of attention heads (4) "
+            "must be divisible by tensor parallel size (3)"
+        ),
+    ),
+    "empty-model-folder": (
+        "no_such_model",
+        (
+            "there is no such model: Invalid repository ID or local directory specified: "
+            "'/models/empty'"
+        ),
+    ),
+    "killed-core": (
+        "engine_core_vanished",
+        "an engine core ended without a word of why",
+    ),
+    "killed-worker": (
+        "worker_vanished",
+        "a worker ended while it started, without a word of why",
+    ),
+    "no-such-model": ("no_such_model", "there is no such model: /models/none"),
+    "no-weights": (
+        "broken_weights",
+        "the model's weights cannot be read: Cannot find any model weights with `/models/tiny`",
+    ),
+    "not-installed": ("no_such_engine", "vllm is not installed for this interpreter"),
+    "port-in-use": ("port_in_use", "its port is taken: [Errno 98] Address already in use"),
+    "unknown-architecture": (
+        "model_not_supported",
+        (
+            "this version of the engine does not know the model: Model architectures "
+            "['NoSuchForCausalLM'] are not supported"
+        ),
+    ),
+    "unknown-flag": (
+        "unknown_flag",
+        "this version of the engine does not know --no-such-flag",
+    ),
+    "unknown-speculation": (
+        "bad_configuration",
+        "the engine refused its configuration (SpeculativeConfig)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REAL_DEATHS)
+def test_real_deaths_of_vllm_are_told_by_their_cause(log, case) -> None:
+    """VLLM 0.32 (CPU build), each brought about on purpose, its log captured."""
+    cause = engine("vllm").diagnose(log(f"vllm-{case}.log"), 1, None)
+
+    assert cause is not None
+    assert (cause.kind, cause.text) == REAL_DEATHS[case]
+
+
+def test_a_refused_value_is_told_with_what_is_wrong_in_it() -> None:
+    """The line below says more than the one that names the configuration."""
+    cause = engine("vllm").diagnose(
+        [
+            *TRACEBACK,
+            "pydantic_core._pydantic_core.ValidationError: 1 validation error for CacheConfig",
+            "  Value error, block size 7 is odd",
+        ],
+        1,
+        None,
+    )
+
+    assert cause is not None
+    assert cause.text == "the engine refused its configuration: block size 7 is odd"
 
 
 def test_the_log_of_a_server_that_lives_shows_no_cause(log) -> None:
@@ -482,10 +560,14 @@ def test_the_oom_killer_is_suspected_by_name() -> None:
 
 def test_colours_prefixes_and_progress_bars_are_looked_through() -> None:
     """What a terminal would show is what is read."""
-    assert plain("\x1b[1;31m[2026-01-31 10:00:00 TP0] x\x1b[0m\n") == "x"
-    assert plain("  0%|   | 0/4\r100%|###| 4/4\r\n") == "100%|###| 4/4"
-    assert plain("(Worker_TP0 pid=9) INFO 01-31 10:00:00 [a.py:1] y") == "y"
-    assert plain("  File indented") == "  File indented"
+    assert LogLine.read("\x1b[1;31m[2026-01-31 10:00:00 TP0] x\x1b[0m\n") == LogLine("x", False)
+    assert LogLine.read("  0%|   | 0/4\r100%|###| 4/4\r\n") == LogLine("100%|###| 4/4")
+    assert LogLine.read("(Worker_TP0 pid=9) INFO 01-31 10:00:00 [a.py:1] y") == LogLine("y", False)
+    assert LogLine.read("(Worker pid=9) ERROR 01-31 10:00:00 [a.py:1] z") == LogLine("z")
+    assert LogLine.read("[2026-01-31 10:00:00] ERROR:    [Errno 98]") == LogLine(
+        "ERROR:    [Errno 98]"
+    )
+    assert LogLine.read("  File indented") == LogLine("  File indented")
 
 
 @given(st.lists(st.text(max_size=80), max_size=10))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eagleops.engines import engine, preview
+from eagleops.engines import describe
 
 
 def test_variables_and_flags_stand_in_a_line_each(profile) -> None:
@@ -14,7 +14,7 @@ def test_variables_and_flags_stand_in_a_line_each(profile) -> None:
         args={"tp-size": 8, "note": "a b"},
     )
 
-    shown = preview(engine("sglang"), made, "/opt/env/bin/python3", nccl_log=False)
+    shown = describe(made, "/opt/env/bin/python3", nccl_log=False)
 
     assert shown == (
         "SPT_NOENV=1 \\\n"
@@ -33,7 +33,7 @@ def test_secrets_are_left_out(profile) -> None:
     """By their names, in variables and flags."""
     made = profile("vllm", env={"HF_TOKEN": "hunter2"}, args={"api-key": "hunter2"})
 
-    shown = preview(engine("vllm"), made, "python3")
+    shown = describe(made, "python3")
 
     assert "hunter2" not in shown
     assert "HF_TOKEN='<redacted>'" in shown
