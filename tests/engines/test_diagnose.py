@@ -193,7 +193,7 @@ COMMON_CASES = {
         (
             "the model cannot be split over so many GPUs: Total number of attention heads "
             "(4) must be "
-            "must be divisible by tensor parallel size (3)"
+            "divisible by tensor parallel size (3)"
         ),
     ),
     "ValueError: User-specified context_length (9000) is greater than the derived context_length "
