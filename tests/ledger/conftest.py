@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -54,3 +56,29 @@ def ledger(path: Path) -> Iterator[Ledger]:
     """An empty ledger."""
     with Ledger.open(path) as opened:
         yield opened
+
+
+OnDisk = Callable[[Path], bytes]
+
+
+@pytest.fixture
+def on_disk() -> OnDisk:
+    """All bytes of the files called ledger in a folder, and what stands in them deflated."""
+
+    def search(folder: Path) -> bytes:
+        found = [file.read_bytes() for file in sorted(folder.glob("ledger.db*")) if file.is_file()]
+        deflated = [
+            _inflated(data[match.start() :])
+            for data in found
+            for match in re.finditer(b"x\x9c", data)
+        ]
+        return b"".join(found + deflated)
+
+    return search
+
+
+def _inflated(data: bytes) -> bytes:
+    try:
+        return zlib.decompressobj().decompress(data)
+    except zlib.error:
+        return b""
