@@ -74,11 +74,16 @@ class InventoryError(UsageError):
         file: The file as it was named.
         line: 1-based; None where no line can be named.
         key: Dotted path of the key, for example ``hosts.pve.python``.
+        more: What else is wrong in the file, a sentence each.
     """
 
     file: str = ""
     line: int | None = None
     key: str = ""
+    more: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join((super().__str__(), *self.more))
 
 
 @attrs.define(eq=False, slots=False, kw_only=True)
