@@ -192,8 +192,7 @@ COMMON_CASES = {
         "does_not_divide",
         (
             "the model cannot be split over so many GPUs: Total number of attention heads "
-            "(4) must be "
-            "divisible by tensor parallel size (3)"
+            "(4) must be divisible by tensor parallel size (3)"
         ),
     ),
     "ValueError: User-specified context_length (9000) is greater than the derived context_length "
