@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -12,8 +14,9 @@ from eagleops.machine import Machine
 from eagleops.profile import Profile
 from eagleops.transport.base import Argv, Completed, encode
 from eagleops.workflows.doctor import DoctorReport, doctor
-from eagleops.workflows.launch import READY_LIMIT_S, launch
+from eagleops.workflows.launch import READY_LIMIT_S, LaunchReport, launch
 from eagleops.workflows.progress import Progress, unwatched
+from eagleops.workflows.record import launch_and_record
 from eagleops.workflows.reset import ResetReport, reset
 from eagleops.workflows.status import StatusReport, status
 from eagleops.workflows.stop import the_server
@@ -21,9 +24,15 @@ from eagleops.workflows.stop import the_server
 
 @attrs.define(eq=False)
 class Host:
-    """A host or a container of the inventory; a remote call is a method, never a property."""
+    """A host or a container of the inventory; a remote call is a method, never a property.
+
+    Attributes:
+        machine: What can be asked.
+        ledger: Where its runs are recorded; None for the user's own ledger.
+    """
 
     machine: Machine
+    ledger: Path | None = None
 
     @property
     def name(self) -> str:
@@ -72,6 +81,7 @@ class Host:
         wait: bool = True,
         verify: bool = True,
         timeout_s: float = READY_LIMIT_S,
+        record: bool = True,
         progress: Progress = unwatched,
     ) -> Server:
         """Resets, starts ``profile`` and waits until it is ready; ``report`` holds the rest.
@@ -81,17 +91,34 @@ class Host:
         Raises:
             ProfileError, CheckFailed, Unreachable: as there.
         """
-        report = launch(
-            self.machine,
+        report = self.launch_report(
             profile,
             name=name,
             reset_first=reset_first,
             wait=wait,
             verify_after=verify,
             timeout_s=timeout_s,
+            record=record,
             progress=progress,
         )
         return Server(self.machine, report.server.name, report)
+
+    def launch_report(
+        self, profile: Profile, *, record: bool = True, **settings: Any
+    ) -> LaunchReport:
+        """As :meth:`launch`, for whoever wants the report alone.
+
+        Args:
+            profile: What to start.
+            record: Record the run in the inventory's ledger.
+            settings: As :func:`eagleops.workflows.launch.launch` takes them.
+
+        Raises:
+            ProfileError, CheckFailed, Unreachable: as there.
+        """
+        if not record:
+            return launch(self.machine, profile, **settings)
+        return launch_and_record(self.ledger, self.machine, profile, **settings)
 
     def server(self, name: str | None = None) -> Server:
         """The launched server of that name; the only one without a name.

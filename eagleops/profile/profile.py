@@ -126,8 +126,16 @@ class Profile:
             "gpus": None if self.gpus is None else list(self.gpus),
             "sim": dict(self.sim),
             "origin": self.origin,
-            "sources": dict(self.sources),
+            "sources": self._keys_by_source(),
         }
+
+    def _keys_by_source(self) -> dict[str, list[str]]:
+        # Keyed by the profile: a profile's name under `args.api-key` would read as a secret's
+        # value, and be left out wherever else it stands.
+        keys: dict[str, list[str]] = {}
+        for key, source in self.sources.items():
+            keys.setdefault(source, []).append(key)
+        return keys
 
 
 def overlaid(profile: Profile, entry: ProfileEntry) -> Profile:

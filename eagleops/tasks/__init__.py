@@ -2,7 +2,7 @@
 
 from invoke.collection import Collection
 
-from eagleops.tasks import demo, gpus, inventory, servers
+from eagleops.tasks import demo, gpus, inventory, ledger, servers
 
 namespace = Collection(
     inventory.hosts,
@@ -13,6 +13,10 @@ namespace = Collection(
     servers.verify_env,
     servers.logs,
     servers.stop,
+    ledger.runs,
+    ledger.show,
+    ledger.diff,
+    ledger.reproduce,
     demo.demo,
 )
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         "nccl-log": "let NCCL write its own log into the server's state folder",
         "timeout": "seconds to wait until it is ready",
         "drain-timeout": "seconds to wait for GPU memory to drain before",
+        "record": "record the run in the ledger",
     }
 )
 def launch(
@@ -37,15 +38,13 @@ def launch(
     nccl_log: bool = True,
     timeout: float = 3600.0,
     drain_timeout: float = 60.0,
+    record: bool = True,
 ) -> LaunchReport:
     """Reset, start a profile, wait until it is ready, verify its environment."""
-    from eagleops.workflows.launch import launch as launch_on
-
     library = call.library()
     chosen = library.profile(profile)
     with call.progress() as progress:
-        return launch_on(
-            library.host(host).machine,
+        return library.host(host).launch_report(
             chosen,
             name=name,
             reset_first=reset,
@@ -54,6 +53,7 @@ def launch(
             nccl_log=nccl_log,
             timeout_s=timeout,
             drain_timeout_s=drain_timeout,
+            record=record,
             progress=progress,
         )
 

@@ -32,6 +32,8 @@ class LaunchReport:
         reset: What the reset before it did; None with ``reset=False``.
         ready_s: Seconds from the start to ready; None where nobody waited.
         environment: The verdict on its workers' environment; None where none was asked for.
+        run_id: Its number in the ledger; None where it was not recorded.
+        notice: Why it was not, or what was done to the ledger's file.
     """
 
     host: str
@@ -40,6 +42,7 @@ class LaunchReport:
     ready_s: float | None
     environment: EnvReport | None
     run_id: int | None = None
+    notice: str = ""
 
     @property
     def ok(self) -> bool:
@@ -59,6 +62,7 @@ class LaunchReport:
             "server": self.server.to_dict(),
             "ready_s": self.ready_s,
             "run_id": self.run_id,
+            "notice": self.notice or None,
             "reset": None if self.reset is None else self.reset.to_dict(),
             "environment": None if self.environment is None else self.environment.to_dict(),
         }
@@ -67,13 +71,16 @@ class LaunchReport:
         """The environment's table, and a line on the server."""
         tables = () if self.environment is None else self.environment.view().tables
         notes = () if self.environment is None else (self.environment.view().conclusion,)
+        if self.notice:
+            notes = (*notes, Text(self.notice, Tone.WARNING))
         return View(tables, self._conclusion(), notes)
 
     def _conclusion(self) -> Text:
         server = self.server
         state = "started" if self.ready_s is None else f"ready after {self.ready_s:.1f} s"
         port = "" if server.port is None else f", port {server.port}"
-        head = f"{self.host}: {server.name} {state} (PID {server.pid}{port})"
+        recorded = "" if self.run_id is None else f", recorded as run {self.run_id}"
+        head = f"{self.host}: {server.name} {state} (PID {server.pid}{port}){recorded}"
         return Text(head, Tone.GOOD if self.ok else Tone.WARNING)
 
     def _repr_html_(self) -> str:

@@ -19,7 +19,7 @@ from eagleops.machine import Machine
 from eagleops.profile import Profile
 from eagleops.remote import redact
 from eagleops.session import Event
-from eagleops.workflows.launch import LaunchReport
+from eagleops.workflows.launch import LaunchReport, launch
 from eagleops.workflows.progress import Progress, Step, unwatched
 
 # What a launch can come to that is worth a line in the ledger.
@@ -37,6 +37,35 @@ class Recorded:
 
     run_id: int | None
     notice: str = ""
+
+
+def launch_and_record(
+    path: Path | None,
+    machine: Machine,
+    profile: Profile,
+    *,
+    progress: Progress = unwatched,
+    **settings: Any,
+) -> LaunchReport:
+    """Launches ``profile`` and records the run, also if it dies.
+
+    Args:
+        path: The ledger's file; None for the user's own.
+        machine: Where.
+        profile: What.
+        progress: Told of each step.
+        settings: As :func:`eagleops.workflows.launch.launch` takes them.
+
+    Raises:
+        EagleError: as :func:`eagleops.workflows.launch.launch`.
+    """
+    try:
+        report = launch(machine, profile, progress=progress, **settings)
+    except (ServerDied, ServerNotReady) as ended:
+        record(path, machine, profile, ended, progress=progress)
+        raise
+    recorded = record(path, machine, profile, report, progress=progress)
+    return attrs.evolve(report, run_id=recorded.run_id, notice=recorded.notice)
 
 
 def record(

@@ -237,3 +237,16 @@ def test_any_graph_at_all_resolves_or_says_why_not(graph) -> None:
     for name in graph:
         told = outcome(name, known)
         assert told == name or "in a circle" in told or told.startswith("there is no profile")
+
+
+def test_a_profiles_name_is_never_a_secrets_value() -> None:
+    """A flag whose name reads like a secret's leaves its profile's name readable in a record."""
+    from eagleops.ledger.redaction import without_secrets
+
+    known = {"a-long-name": {"engine": "sglang", "args": {"api-key": "k" * 12, "tp-size": "8"}}}
+    entries = {name: ProfileEntry(name=name, **fields) for name, fields in known.items()}
+
+    recorded = without_secrets({"profile": resolve("a-long-name", entries).to_dict()})
+
+    assert recorded["profile"]["name"] == "a-long-name"
+    assert "k" * 12 not in str(recorded)
