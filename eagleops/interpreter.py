@@ -47,7 +47,7 @@ class Interpreter:
 def start(
     transport: Transport, python: str, options: Mapping[str, Any], timeout_s: float
 ) -> Interpreter:
-    """Starts ``python`` and hands it the remote package: two round trips on an open connection.
+    """Starts ``python`` and hands it the remote package: three round trips on an open connection.
 
     Raises:
         NoInterpreter: if the machine was reached and no python3 >= 3.8 answered.

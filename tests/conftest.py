@@ -17,6 +17,9 @@
 ``make_container``
     ``make_container(mounts={host_path: "/place/inside"}, settings=[...], start=True)`` for
     one of this test's own; stopped and removed after it.
+``way``
+    A transport, for each of local, ssh, and ssh + pct: a test that asks for it runs three
+    times.
 ``links`` (parts.link.Link)
     ``sshd.link(delay_s=0.1)`` is a way to the server that can ``hang()``, ``resume()`` and
     be ``cut()``.
@@ -33,6 +36,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from eagleops.transport.base import Transport
+from eagleops.transport.local import LocalTransport
 from parts.container import Container, free_vmid
 from parts.sshd import Keys, Sshd
 
@@ -110,3 +115,14 @@ def make_container(
     yield make
     for container in made:
         container.stop()
+
+
+@pytest.fixture(params=["local", "ssh", "ssh+pct"])
+def way(request: pytest.FixtureRequest) -> Transport:
+    """Each kind of transport, so that they can be seen to behave alike."""
+    if request.param == "local":
+        return LocalTransport()
+    ssh = request.getfixturevalue("sshd").transport()
+    if request.param == "ssh":
+        return ssh
+    return request.getfixturevalue("container").inside(ssh)

@@ -47,8 +47,9 @@ def execute(
             streams.pass_on(POLL_S)
             streams.check(argv[0], max_bytes)
             context.sleep(0)
-        while process.poll() is None:
-            context.sleep(POLL_S)
+        # Both streams may end before the process does: it may close them.
+        while not _ended(process):
+            context.sleep(0)
     except BaseException:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -84,6 +85,14 @@ def _start(argv: List[str], env: Optional[Dict[str, str]]) -> "subprocess.Popen[
         raise Failure("not_executable", message) from None
     except ValueError as error:  # a NUL byte, or a name with =
         raise Failure("bad_argument", "{}: {}".format(argv[0], error)) from None
+
+
+def _ended(process: "subprocess.Popen[bytes]") -> bool:
+    try:
+        process.wait(POLL_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 class _Streams:

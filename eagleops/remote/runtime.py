@@ -20,6 +20,7 @@ operation from a dead link. The process ends with its stdin.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -127,14 +128,16 @@ class Runtime:
     def _run(self, request: Dict[str, Any], context: Context) -> Dict[str, Any]:
         try:
             steps = operation(request["op"])(context, **request.get("args", {}))
-            context.check()
-            while True:
-                try:
-                    event = next(steps)
-                except StopIteration as end:
-                    return {"event": "done", "result": end.value}
-                self._emit(dict(event, id=request["id"]))
+            # Closed before the last word is said: what it must tidy up is tidied up by then.
+            with contextlib.closing(steps):
                 context.check()
+                while True:
+                    try:
+                        event = next(steps)
+                    except StopIteration as end:
+                        return {"event": "done", "result": end.value}
+                    self._emit(dict(event, id=request["id"]))
+                    context.check()
         except Cancelled:
             return _error("cancelled", "the operation was called off")
         except Failure as failure:

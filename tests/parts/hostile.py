@@ -55,12 +55,18 @@ FRAGMENTS = [
     b"NCCL_PROTO=LL \\ NCCL_ALGO=Ring",
 ]
 
-_byte = st.integers(1, 255).map(lambda number: bytes([number]))
+
+def _no_nul(data: bytes) -> bytes:
+    return data.replace(b"\0", b"\n")
+
+
+_any = st.binary(max_size=48).map(_no_nul)
 
 #: One argument, or one value of an environment variable: any bytes but NUL.
 values = st.one_of(
-    st.lists(st.one_of(st.sampled_from(FRAGMENTS), _byte), max_size=12).map(b"".join),
-    st.lists(_byte, max_size=64).map(b"".join),
+    st.lists(st.sampled_from(FRAGMENTS), max_size=6).map(b"".join),
+    st.tuples(_any, st.sampled_from(FRAGMENTS), _any).map(b"".join),
+    _any,
     st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])).map(str.encode),
 )
 

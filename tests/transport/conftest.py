@@ -2,19 +2,7 @@
 
 import pytest
 
-from eagleops.transport.local import LocalTransport
 from parts import needs
-
-
-@pytest.fixture(params=["local", "ssh", "ssh+pct"])
-def way(request):
-    """Each kind of transport, so that they can be seen to behave alike."""
-    if request.param == "local":
-        return LocalTransport()
-    ssh = request.getfixturevalue("sshd").transport()
-    if request.param == "ssh":
-        return ssh
-    return request.getfixturevalue("container").inside(ssh)
 
 
 @pytest.fixture

@@ -123,7 +123,7 @@ def test_a_proxy_command_that_ends_is_a_connection_error(sshd):
 def test_a_proxy_command_is_bounded_like_any_way(sshd):
     """A proxy command that says nothing is given up within the limit, and ended."""
     transport = SshTransport(
-        f"{sshd.user}@example.com", options=sshd.options(proxy_command="sleep 600")
+        f"{sshd.user}@example.com", options=sshd.options(proxy_command="sleep 30")
     )
     started = time.monotonic()
     with pytest.raises(ConnectFailed, match=r"no login to .* within"):
