@@ -28,7 +28,6 @@ TITLES = {
     "spawn": "starting the server",
     "ready": "waiting until the server is ready",
     "verify": "reading what the workers really run with",
-    "record": "recording the run",
     "stop": "ending the server's processes",
     "record": "recording what it runs on",
 }
