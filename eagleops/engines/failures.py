@@ -219,34 +219,34 @@ _BY_SIGNAL: Mapping[str, Cause] = {
     for cause in (
         Cause(
             "sigkill",
-            "SIGKILL ended it, and its log names no cause: the kernel's OOM killer does that, and "
-            "so does someone else's kill -9",
+            "its log names no cause for the SIGKILL: the kernel's OOM killer ends a process so, and "
+            "someone else's kill -9 does",
             "Ask the kernel: `dmesg -T | grep -i 'killed process'`, for a container on its host.",
         ),
         Cause(
             "sigbus",
-            "SIGBUS ended it: most often /dev/shm is full, or a memory-mapped file was cut short",
+            "memory was not there that should be (SIGBUS): most often /dev/shm is full",
             "See `df -h /dev/shm` on that machine, and give a container more of it.",
         ),
         Cause(
             "sigsegv",
-            "SIGSEGV ended it: native code crashed",
+            "native code crashed (SIGSEGV)",
             "The log may name the thread (faulthandler); otherwise look at the driver and at the "
             "versions of its CUDA libraries.",
         ),
         Cause(
             "sigill",
-            "SIGILL ended it: a library was built for another processor",
+            "a library was built for another processor (SIGILL)",
             "Install a build for this processor.",
         ),
         Cause(
             "sigabrt",
-            "SIGABRT ended it: native code gave up",
+            "native code gave up (SIGABRT)",
             "The lines before the end of the log say why.",
         ),
         Cause(
             "sigterm",
-            "SIGTERM ended it: something on that machine asked it to stop",
+            "something on that machine asked it to stop (SIGTERM)",
             "Look for who did: another person, systemd, or a container that was stopped.",
         ),
     )

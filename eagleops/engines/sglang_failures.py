@@ -57,8 +57,8 @@ _OWN = (
     ),
     pattern(
         "warm_up_failed",
-        r"Initialization failed\. warmup error: *(?P<detail>.{0,200})",
-        "the first request, which the engine sends itself, failed: {detail}",
+        r"Initialization failed\. warmup error",
+        "the first request, which the engine sends itself, failed",
         "The traceback below that line in its log says why.",
         general=True,
         logged=True,
