@@ -107,7 +107,7 @@ class Desk:
             [sys.executable, "-m", "eagleops", *argv],
             check=False,
             cwd=self.folder,
-            env={**os.environ, "COLUMNS": "120", "LANG": "C.UTF-8"},
+            env={**os.environ, "HOME": str(self.folder), "LANG": "C.UTF-8"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
