@@ -219,8 +219,8 @@ _BY_SIGNAL: Mapping[str, Cause] = {
     for cause in (
         Cause(
             "sigkill",
-            "its log names no cause for the SIGKILL: the kernel's OOM killer ends a process so, and "
-            "someone else's kill -9 does",
+            "its log names no cause for the SIGKILL: the kernel's OOM killer ends a process so, "
+            "and someone else's kill -9 does",
             "Ask the kernel: `dmesg -T | grep -i 'killed process'`, for a container on its host.",
         ),
         Cause(

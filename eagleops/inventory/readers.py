@@ -137,6 +137,14 @@ def path(node: Node) -> Path:
     return Path(text(node))
 
 
+def program(node: Node) -> str:
+    """A program on another machine: a path, or a name on its PATH."""
+    value = text(node)
+    if value.startswith("~"):
+        raise wrong(node, f"no shell reads {node.told}, so ~ would stay ~", "Write the whole path.")
+    return value
+
+
 def absolute_path(node: Node) -> str:
     """A path on another machine."""
     value = text(node)

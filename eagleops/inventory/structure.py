@@ -27,7 +27,7 @@ _MOST_SIM_GPUS = 64
 # The keys of each section, and how the value of each is read.
 _REACH: Mapping[str, Reader] = {
     "address": readers.address,
-    "python": readers.text,
+    "python": readers.program,
     "host_keys": readers.one_of("strict", "accept-new"),
     "known_hosts": readers.list_of(readers.path, single=True),
     "identity_file": readers.list_of(readers.path, single=True),
@@ -53,7 +53,7 @@ _FIELDS: Mapping[type, Mapping[str, Reader]] = {
         "kind": readers.one_of("pct", "docker", "lxc", "incus"),
         "vmid": readers.whole_number(1, _HIGHEST_VMID),
         "name": readers.text,
-        "program": readers.text,
+        "program": readers.program,
         **_REACH,
     },
     ProfileEntry: {
@@ -62,7 +62,7 @@ _FIELDS: Mapping[type, Mapping[str, Reader]] = {
         "engine": readers.text,
         "model": readers.text,
         "port": readers.whole_number(PORTS.start, PORTS.stop - 1),
-        "python": readers.text,
+        "python": readers.program,
         "args": readers.args,
         "env": readers.env,
         "inherit": readers.list_of(readers.variable_name, single=True),

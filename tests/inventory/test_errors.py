@@ -99,6 +99,14 @@ SECTIONS = {
         "hosts.yaml:2: profiles: expected a mapping of names, got a list",
     ),
     "no host": ("hosts: {}\n", "hosts.yaml: hosts: there is no host\nIt needs at least one."),
+    "a key of ours": (
+        "hosts: {box: {transport: local, (name): x}}\n",
+        (
+            "hosts.yaml:1: hosts.box.(name): there is no key (name) here\nIt may hold transport, "
+            "address, python, host_keys, known_hosts, identity_file, ssh_config, via, "
+            "connect_timeout_s, idle_mib, state_home, sim."
+        ),
+    ),
     "unknown key": (
         "hosts: {box: {transprot: local}}\n",
         (
@@ -221,6 +229,13 @@ MACHINES = {
         (
             "hosts.yaml:1: hosts.box.python: expected a text, got the number 3.11\n"
             "Put it in quotes for a text: '3.11'."
+        ),
+    ),
+    "a path that a shell would have to read": (
+        "hosts: {box: {address: a, python: ~/ml-env/bin/python3}}\n",
+        (
+            "hosts.yaml:1: hosts.box.python: no shell reads the text '~/ml-env/bin/python3', so ~ "
+            "would stay ~\nWrite the whole path."
         ),
     ),
     "an empty text": (
