@@ -98,12 +98,12 @@ def _make(path: Path) -> None:
     if any(Path(f"{path}{companion}").exists() for companion in place.COMPANIONS):
         set_aside(path)  # a log without its database would be replayed into the new one
     new = Path(f"{path}.new")
-    for leftover in ("", *place.COMPANIONS, "-journal"):
+    for leftover in ("", *place.COMPANIONS):
         Path(f"{new}{leftover}").unlink(missing_ok=True)
     try:
         os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, MODE))
         with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
-            mode = "TRUNCATE" if place.is_remote(path.parent) else "WAL"
+            mode = "DELETE" if place.is_remote(path.parent) else "WAL"
             connection.execute(f"PRAGMA journal_mode = {mode}")
             schema.climb(connection)
         new.rename(path)

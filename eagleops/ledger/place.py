@@ -14,8 +14,8 @@ from pathlib import Path
 
 from eagleops.errors import LedgerError
 
-# What SQLite keeps beside a database in WAL mode; both belong to it wherever it goes.
-COMPANIONS = ("-wal", "-shm")
+# What SQLite keeps beside a database; it belongs to it wherever it goes.
+COMPANIONS = ("-wal", "-shm", "-journal")
 MAGIC = b"SQLite format 3\0"
 HEADER_BYTES = 100
 # By number, where this Python tells it (3.11 and newer), else by SQLite's own words.
@@ -83,8 +83,8 @@ def damage(path: Path) -> str:
         header = file.read(HEADER_BYTES)
     if len(header) < HEADER_BYTES or not header.startswith(MAGIC):
         return "the file is no SQLite database"
-    if any(Path(f"{path}{companion}").exists() for companion in COMPANIONS):
-        return ""  # the pages that are missing here may stand in the write-ahead log
+    if any(_size(Path(f"{path}{log}")) for log in ("-wal", "-journal")):
+        return ""  # another client writes, or has died while it did: SQLite puts it right
     page_bytes, changed, pages, valid_for = (
         struct.unpack_from(">H", header, 16)[0],
         *struct.unpack_from(">I", header, 24),
@@ -95,6 +95,13 @@ def damage(path: Path) -> str:
     if changed == valid_for and size < expected:
         return f"the file is cut off: {size} of {expected} bytes are there"
     return ""
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def set_aside(path: Path) -> Path:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from eagleops.errors import LedgerError
-from eagleops.ledger import Ledger
+from eagleops.ledger import Ledger, place
 
 CLIENTS = 8
 RUNS_EACH = 25
@@ -150,3 +150,31 @@ def test_a_ledger_that_is_held_too_long_is_told(path: Path, make_run) -> None:
         )
         holder.execute("ROLLBACK")
         assert ledger.add(make_run()) == 2
+
+
+def test_on_a_network_file_system_there_is_no_log_in_shared_memory(
+    path: Path, make_run, monkeypatch
+) -> None:
+    """Clients on several machines share no memory: the ledger is kept with a plain journal."""
+    monkeypatch.setattr(place, "is_remote", lambda _folder: True)
+    with Ledger.open(path) as ledger, Ledger.open(path) as other:
+        ledger.add(make_run())
+        other.add(make_run())
+        assert ledger.count() == 2
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    assert not Path(f"{path}-wal").exists()
+
+
+def test_a_commit_of_another_client_is_no_damage(path: Path, make_run, monkeypatch) -> None:
+    """In the middle of it the file may be shorter than its header says."""
+    monkeypatch.setattr(place, "is_remote", lambda _folder: True)
+    with Ledger.open(path) as ledger:
+        ledger.add(make_run())
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size - 4096)
+    journal = Path(f"{path}-journal")
+
+    assert place.damage(path).startswith("the file is cut off")
+    journal.write_bytes(b"being written")
+    assert place.damage(path) == ""
