@@ -41,8 +41,8 @@ class Interval(NamedTuple):
     held: int
 
 
-class Gone(Exception):
-    """The engine has ended while a reply was on its way."""
+class Gone(ConnectionAbortedError):
+    """The engine has ended while a reply was on its way: its client sees the stream break off."""
 
 
 class Totals(NamedTuple):

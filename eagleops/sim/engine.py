@@ -46,10 +46,12 @@ def visible_gpus(count: int) -> tuple[int, ...]:
         return tuple(range(count))
     gpus = []
     for word in named.split(","):
+        # An index, or a UUID: the box's UUIDs end in the index.
+        digits = word.strip().rpartition("-")[2]
         # CUDA takes the list up to the first word that names no device.
-        if not word.strip().isdecimal() or int(word) >= count:
+        if not digits.isdecimal() or int(digits) >= count:
             break
-        gpus.append(int(word))
+        gpus.append(int(digits))
     return tuple(gpus)
 
 

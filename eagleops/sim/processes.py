@@ -35,20 +35,19 @@ def kill_descendants() -> None:
 
 
 class SignalPipe:
-    """Signals as bytes to be read: the main thread waits for them beside other things."""
+    """Signals as bytes to be read: the main thread waits for them beside other things.
+
+    The interpreter writes them from whatever thread the kernel picks; a handler in Python
+    would only run once the main thread has come back from its wait.
+    """
 
     def __init__(self, *signals: signal.Signals) -> None:
         self.reader, self._writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         for number in signals:
-            signal.signal(number, self._came)
+            signal.signal(number, lambda *_: None)
 
     def read(self) -> Iterator[signal.Signals]:
         """The signals that came since the last call."""
-        try:
-            came = os.read(self.reader, 4096)
-        except BlockingIOError:
-            return
-        yield from map(signal.Signals, came)
-
-    def _came(self, number: int, _: object) -> None:
-        os.write(self._writer, bytes([number]))
+        with contextlib.suppress(BlockingIOError):
+            yield from map(signal.Signals, os.read(self.reader, 4096))

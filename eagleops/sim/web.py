@@ -7,6 +7,7 @@ import json
 import socket
 import socketserver
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
@@ -70,6 +71,9 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         listener: A bound socket; it listens from now on.
         answer: What answers a request.
         access_log: Gets a line for each request, in uvicorn's words.
+
+    Attributes:
+        active: Requests that are being answered, up to the last byte of their answer.
     """
 
     daemon_threads = True
@@ -82,7 +86,14 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self.socket = listener
         self.answer = answer
         self.access_log = access_log
+        self.active = 0
+        self._lock = threading.Lock()
         self.server_activate()
+
+    def count(self, change: int) -> None:
+        """Counts a request in or out."""
+        with self._lock:
+            self.active += change
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is nothing to tell; anything else is."""
@@ -101,14 +112,21 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answers a GET."""
-        self._answer()
+        self._counted()
 
     def do_POST(self) -> None:
         """Answers a POST."""
-        self._answer()
+        self._counted()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's name
         """Writes nothing: the access log is written where the answer is known."""
+
+    def _counted(self) -> None:
+        self.server.count(+1)
+        try:
+            self._answer()
+        finally:
+            self.server.count(-1)
 
     def _answer(self) -> None:
         path, _, query = self.path.partition("?")

@@ -423,6 +423,13 @@ def test_visible_devices_pick_the_gpus(launch: Callable[..., SimServer], box: Si
     assert held == {2: "sglang::scheduler_TP1", 6: "sglang::scheduler_TP0"}
 
 
+def test_visible_devices_may_be_uuids(launch: Callable[..., SimServer], box: SimBox) -> None:
+    """As nvidia-smi tells them."""
+    launch(env={"CUDA_VISIBLE_DEVICES": box.read_gpus()[5].uuid})
+
+    assert [gpu.number for gpu in box.read_gpus() if gpu.processes] == [5]
+
+
 def test_the_teams_flags_are_known(launch: Callable[..., SimServer]) -> None:
     """Every flag of the commands that they type."""
     server = launch(

@@ -318,3 +318,16 @@ def test_flags_are_read_as_vllm_reads_them(launch: Launch) -> None:
 
     assert "VLLM::Worker_TP1" in server.members().values()
     assert 'spec_decode_num_accepted_tokens_per_pos_total{engine="0"' in server.get("/metrics")[1]
+
+
+def test_sigterm_breaks_off_what_is_on_its_way(launch: Launch) -> None:
+    """It aborts: the stream ends without its ``[DONE]``, and quietly."""
+    server = launch(argv=VLLM, sim={"tok_s": 20})
+    stream = server.events("/v1/completions", {"prompt": "a", "max_tokens": 500})
+    next(stream)
+
+    server.process.terminate()
+
+    assert "[DONE]" not in [data for _, data in stream]
+    assert server.wait_ended() == 0
+    assert "Traceback" not in server.log

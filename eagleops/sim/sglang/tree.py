@@ -86,8 +86,9 @@ def run(launch: Launch, log: Log) -> int:
     api = Api(launch.arguments, launch.plan, decoder, info, log)
     # From here on the HTTP server's own handlers are in force.
     signals = SignalPipe(signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
-    _serve(launch, api, decoder, log, workers)
-    return _watch(launch, workers, api, decoder, signals, log)
+    server = _serve(launch, api, decoder, log)
+    _arrange_failure(launch, api, workers)
+    return _watch(launch, workers, api, server, signals, log)
 
 
 def _fail_early(launch: Launch, log: Log) -> None:
@@ -169,7 +170,7 @@ def _listen(launch: Launch, log: Log) -> socket.socket:
     leave(log, UVICORN_STARTUP_FAILURE)
 
 
-def _serve(launch: Launch, api: Api, decoder: Decoder, log: Log, workers: Workers) -> None:
+def _serve(launch: Launch, api: Api, decoder: Decoder, log: Log) -> Server:
     log.uvicorn(f"Started server process [{os.getpid()}]")
     log.uvicorn("Waiting for application startup.")
     # As in the real one the warm-up begins before the port is bound: with another server on
@@ -184,7 +185,7 @@ def _serve(launch: Launch, api: Api, decoder: Decoder, log: Log, workers: Worker
     ).start()
     host, port = listener.getsockname()[:2]
     log.uvicorn(f"Uvicorn running on http://{host}:{port} (Press CTRL+C to quit)")
-    _arrange_failure(launch, api, workers)
+    return server
 
 
 def _arrange_failure(launch: Launch, api: Api, workers: Workers) -> None:
@@ -208,7 +209,7 @@ def _arrange_failure(launch: Launch, api: Api, workers: Workers) -> None:
 
 
 def _watch(
-    launch: Launch, workers: Workers, api: Api, decoder: Decoder, signals: SignalPipe, log: Log
+    launch: Launch, workers: Workers, api: Api, server: Server, signals: SignalPipe, log: Log
 ) -> int:
     named = workers.named()
     while True:
@@ -217,7 +218,7 @@ def _watch(
             if number == signal.SIGQUIT:
                 log(f"SIGQUIT received. signum={int(number)}. It usually means one child failed.")
                 die(log)
-            _drain(launch, api, decoder, log)
+            _drain(launch, api, server, log)
             die(log)
         for sentinel in woken:
             if sentinel in named:
@@ -231,13 +232,13 @@ def _watch(
                 die(log)
 
 
-def _drain(launch: Launch, api: Api, decoder: Decoder, log: Log) -> None:
+def _drain(launch: Launch, api: Api, server: Server, log: Log) -> None:
     log("SIGTERM received. signum=None frame=None. Draining requests and shutting down...")
     api.draining.set()
     due_s = time.monotonic() + scaled(launch.settings.stop_s, launch.settings)
-    while decoder.running or time.monotonic() < due_s:
+    while server.active or time.monotonic() < due_s:
         time.sleep(0.01)
     log(
-        f"Gracefully exiting... Remaining number of requests {decoder.running}. Remaining requests "
+        "Gracefully exiting... Remaining number of requests 0. Remaining requests "
         "remaining_rids=[]."
     )
