@@ -12,7 +12,7 @@ from eagleops.inventory.document import Items, Node, Scalar, Table, child_key
 from eagleops.inventory.entries import ContainerEntry, HostEntry
 from eagleops.inventory.inventory import Inventory
 from eagleops.inventory.problems import Problem, nearest
-from eagleops.profile import lineage, resolve
+from eagleops.profile import ProfileEntry, lineage
 
 # It becomes a folder, part of a log's name and a word of commands.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
@@ -160,7 +160,7 @@ def _profiles(inventory: Inventory, tree: Table) -> Iterator[Problem]:
         else:
             sound.add(name)
     for name in inventory.profile_names():
-        if name in sound and not resolve(name, inventory.profiles).engine:
+        if name in sound and not _names_engine(name, inventory.profiles):
             node = _at(tree, "profiles", name)
             yield Problem(
                 node.line,
@@ -169,6 +169,14 @@ def _profiles(inventory: Inventory, tree: Table) -> Iterator[Problem]:
                 f"Write `engine:` ({', '.join(ENGINES)}), or `abstract: true` if it is only there "
                 "to be extended.",
             )
+
+
+def _names_engine(name: str, profiles: Mapping[str, ProfileEntry]) -> bool:
+    named = False
+    for ancestor in lineage(name, profiles):
+        entry = profiles[ancestor]
+        named = entry.engine is not None or (named and "engine" not in entry.removed)
+    return named
 
 
 def _no_such(node: Node, what: str, name: str, known: Any) -> Problem:

@@ -454,6 +454,14 @@ PROFILES = {
             "extended."
         ),
     ),
+    "an engine taken away": (
+        "profiles: {a: {engine: vllm}, p: {extends: a, engine: null}}\n",
+        (
+            "hosts.yaml:2: profiles.p: neither it nor a profile that it extends names an engine\n"
+            "Write `engine:` (sglang, vllm, command), or `abstract: true` if it is only there to "
+            "be extended."
+        ),
+    ),
     "an unknown parent": (
         "profiles: {base: {abstract: true}, p: {engine: vllm, extends: bsae}}\n",
         "hosts.yaml:2: profiles.p.extends: there is no profile bsae\nDid you mean base?",
