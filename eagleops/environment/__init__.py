@@ -13,7 +13,8 @@ from __future__ import annotations
 from eagleops.environment.judging import Engine, Expectation, judge
 from eagleops.environment.report import EnvReport, ProcessReport, VariableReport
 from eagleops.environment.story import Story
-from eagleops.environment.verdict import Kind, Verdict, verdict
+from eagleops.environment.verdict import Kind, Verdict
+from eagleops.environment.weighing import verdict
 from eagleops.environment.witnesses import Ancestor, Effective, Initial, Live, Witnesses
 
 __all__ = [

@@ -10,7 +10,7 @@ import attrs
 from eagleops.environment import nccl_variables as nccl
 from eagleops.environment.report import EnvReport, MissingWorker, ProcessReport, VariableReport
 from eagleops.environment.values import Secret, Value, quoted, value_of
-from eagleops.environment.verdict import verdict
+from eagleops.environment.weighing import verdict
 from eagleops.environment.witnesses import (
     Ancestor,
     ConfSetting,
@@ -111,9 +111,7 @@ def judge(
         server=server.get("name"),
         expected=values,
         processes=tuple(
-            _process(
-                process, roles[pid], pid in counted, values, _Reading(processes, main, read, engine)
-            )
+            _process(process, roles[pid], pid in counted, values, reading)
             for pid, process in processes.items()
         ),
         missing_workers=tuple(MissingWorker(one.role, one.rank, one.title) for one in missing),
@@ -190,7 +188,7 @@ def _variable(
         name=name,
         initial=_initial(name, process["initial"], reading.salt),
         live=_live(name, process["live"], reading.salt),
-        effective=_effective(name, process["nccl"]),
+        effective=_effective(name, process),
         ancestor=_ancestor(name, process, reading),
         main=_main(name, reading),
         conf=_conf(name, process["conf_files"], reading.salt),
@@ -216,10 +214,11 @@ def _live(name: str, live: Read, salt: str) -> Live:
     return Live(value=value_of(live["variables"].get(name), salt), holder=live["holder"])
 
 
-def _effective(name: str, log: Read) -> Effective:
+def _effective(name: str, process: Read) -> Effective:
+    log = process["nccl"]
     facts = log["facts"]
     if facts is None:
-        return Effective(why=log["why"])
+        return Effective(why=log["why"], loaded=log["loaded"])
     found = facts["read"].get(name, {"values": (), "number": False})
     return Effective(
         logged=True,
@@ -230,10 +229,21 @@ def _effective(name: str, log: Read) -> Effective:
         started=tuple(facts["comms_started"]),
         complete=tuple(facts["comms_complete"]),
         peers=tuple(sorted(nccl.READ_AT_INIT & set(facts["read"]) - {name})),
-        env_logged=facts["env_logged"],
+        env_logged=facts["env_logged"] or _lets_env_through(process),
         version=next(iter(facts["versions"]), ""),
         cut=log["cut"],
+        loaded=True,
     )
+
+
+def _lets_env_through(process: Read) -> bool:
+    """Whether NCCL_DEBUG_SUBSYS lets NCCL name variables: by default it does."""
+    variables = process["live"].get("variables")
+    if variables is None:
+        return False
+    subsystems = str(variables.get("NCCL_DEBUG_SUBSYS") or "ENV").upper()
+    named = bool({"ENV", "ALL"} & set(subsystems.removeprefix("^").split(",")))
+    return named != subsystems.startswith("^")
 
 
 def _ancestor(name: str, process: Read, reading: _Reading) -> Ancestor | None:

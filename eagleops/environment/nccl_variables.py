@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from eagleops.environment.values import is_number, nccl_number
+
 # Read anew for each communicator of two or more ranks; all others once, and then kept.
 READ_EACH_TIME = frozenset({"NCCL_ALGO", "NCCL_PROTO"})
 
@@ -45,6 +47,7 @@ _WORDS = {
     ),
     "NCCL_PROTO": frozenset({"ll", "ll128", "simple"}),
 }
+_P2P_LEVELS = ("LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS")
 
 
 def is_nccl(name: str) -> bool:
@@ -73,6 +76,32 @@ def when_read(name: str) -> str:
     )
 
 
+def unacceptable(name: str, value: str) -> tuple[str, bool]:
+    """Why NCCL would not accept a value, and whether that is certain; empty if it may.
+
+    For where its log does not say: of NCCL_ALGO and NCCL_PROTO a newer NCCL may know more.
+    """
+    if name == "NCCL_NTHREADS":
+        threads = nccl_number(value)
+        if threads is not None and threads > 0 and (threads % 32 or not 64 <= threads <= 512):  # noqa: PLR2004
+            return f"NCCL takes multiples of 32 from 64 to 512, not {threads}", True
+    if name in _WORDS:
+        unknown = [word for word in _words_of(value) if word.lower() not in _WORDS[name]]
+        if unknown:
+            return f"NCCL up to 2.30 does not know {unknown[0]}", False
+    if name == "NCCL_P2P_LEVEL" and not is_number(value) and value not in _P2P_LEVELS:
+        certain = value.upper() in _P2P_LEVELS
+        why = ", which are told apart by case," if certain else ""
+        return f"NCCL's words for it{why} are {', '.join(_P2P_LEVELS)}", certain
+    return "", False
+
+
+def _words_of(value: str) -> list[str]:
+    """The words of a list: ``^Ring,Tree`` or, per function, ``allreduce:tree;broadcast:ring``."""
+    lists = (part.rpartition(":")[2] for part in value.split(";"))
+    return [word for each in lists for word in each.strip("^").split(",") if word]
+
+
 def silently_ignored(name: str, value: str, version: str) -> tuple[str, ...]:
     """The words of ``value`` that this version of NCCL passed over without a word.
 
@@ -86,5 +115,4 @@ def silently_ignored(name: str, value: str, version: str) -> tuple[str, ...]:
         return ()
     if (int(number[1]), int(number[2])) > LAST_SILENT:
         return ()
-    words = value.removeprefix("^").split(",")
-    return tuple(word for word in words if word and word.lower() not in _WORDS[name])
+    return tuple(word for word in _words_of(value) if word.lower() not in _WORDS[name])

@@ -23,7 +23,7 @@ class Start(Enum):
 
 def start_of(witnesses: Witnesses) -> Start:
     """How the value now compares with the one at exec, own or, failing that, an ancestor's."""
-    known, value = _start_value(witnesses)
+    known, value = start_value(witnesses)
     if not known:
         return Start.UNSEEN
     if value is None:
@@ -57,7 +57,7 @@ def engines_doing(witnesses: Witnesses) -> tuple[Override, ...]:
 
 def _from_start(witnesses: Witnesses) -> list[str]:
     initial, ancestor, live = witnesses.initial, witnesses.ancestor, witnesses.live
-    known, value = _start_value(witnesses)
+    known, value = start_value(witnesses)
     if not known:
         return []
     whom = "it" if initial.sees or ancestor is None else f"PID {ancestor.pid} above it"
@@ -94,7 +94,11 @@ def _from_conf(witnesses: Witnesses) -> list[str]:
     return [f"{conf.path} sets {quoted(conf.value)}; the environment is stronger"]
 
 
-def _start_value(witnesses: Witnesses) -> tuple[bool, Value | None]:
+def start_value(witnesses: Witnesses) -> tuple[bool, Value | None]:
+    """Whether it is known what the process was started with, and the value.
+
+    Its own block says it, or failing that the nearest one above that can be read.
+    """
     if witnesses.initial.sees:
         return True, witnesses.initial.value
     if witnesses.ancestor is not None:

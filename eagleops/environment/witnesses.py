@@ -80,6 +80,7 @@ class Effective:
         env_logged: Whether the log shows that NCCL_DEBUG_SUBSYS lets variables be named.
         version: NCCL's.
         cut: Whether a part of a long log was not read.
+        loaded: Whether the process has NCCL at all; None where that is not known.
     """
 
     logged: bool = False
@@ -94,6 +95,14 @@ class Effective:
     env_logged: bool = False
     version: str = ""
     cut: bool = False
+    loaded: bool | None = None
+
+    @property
+    def may_have_read(self) -> bool:
+        """Whether NCCL may have read variables already, without a word in the log."""
+        if self.logged:
+            return bool(self.started or self.complete)
+        return self.loaded is not False
 
     @property
     def communicators(self) -> int:

@@ -10,8 +10,10 @@ from typing import Any, Dict, Generator, List, Optional, Sequence, Tuple
 
 from eagleops.remote.context import Context
 from eagleops.remote.failure import Failure
-from eagleops.remote.process_environ import Gone, Mask, Witnesses
+from eagleops.remote.mask import Mask
+from eagleops.remote.process_environ import Witnesses
 from eagleops.remote.process_table import descendants, stat, table
+from eagleops.remote.running_program import Gone
 from eagleops.remote.server_record import Record
 from eagleops.remote.servers import LIVING, describe, find_record, listing
 
@@ -48,7 +50,8 @@ def environ(
             that holds ``environ``), or ``unreadable``, with ``why`` and ``way_out``.
         ``nccl``
             ``facts`` (:meth:`eagleops.remote.nccl_log.Facts.to_json`) from the log at
-            ``path``, or None and ``why``; ``cut`` if the middle of a long log was not read.
+            ``path``, or None and ``why``; ``cut`` if the middle of a long log was not read;
+            ``loaded``: whether the process has NCCL at all, None where that is not known.
         ``conf_files``
             Those that exist where the process sees files, strongest first: ``path``,
             ``variables``, ``why`` one cannot be read.

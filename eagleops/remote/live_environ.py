@@ -11,8 +11,9 @@ from eagleops.remote import elf
 from eagleops.remote.elf import Word
 from eagleops.remote.elf_sections import ReadFile
 from eagleops.remote.environ_block import split
-from eagleops.remote.environ_symbol import Place, addresses, find_environ
-from eagleops.remote.memory import CannotRead, Memory
+from eagleops.remote.environ_symbol import ENVIRON, PROGRAM_NAME, Place, find_variable
+from eagleops.remote.memory import CannotRead, Memory, Starting
+from eagleops.remote.program_image import addresses
 
 MAX_POINTERS = 65_536
 MAX_STRING_BYTES = 2 * 1024 * 1024
@@ -50,7 +51,8 @@ def read_live(memory: Memory, auxv: bytes, executable: ReadFile, maps: Callable[
         CannotRead: with the reason; never a guess.
     """
     elf.check_host()
-    place = find_environ(memory, auxv, executable, maps)
+    where = (memory, auxv, executable, maps)
+    place = find_variable(ENVIRON, *where)
     before: Optional[Reading] = None
     for _ in range(READINGS):
         memory.forget()
@@ -58,13 +60,26 @@ def read_live(memory: Memory, auxv: bytes, executable: ReadFile, maps: Callable[
         if now == before:
             variables, nameless = split(now[2])
             return Live(variables, tuple(nameless), place.holder)
+        if not now[0]:
+            _check_started(memory, find_variable(PROGRAM_NAME, *where))
         before = now
     raise CannotRead("the environment changed each time it was read")
 
 
+def _check_started(memory: Memory, name: Place) -> None:
+    """Environ is null before the C library has started, and after ``clearenv``.
+
+    Raises:
+        Starting: if it has not started yet.
+    """
+    at = addresses(memory, name.word, name.address, 1)[0]
+    if not at or not memory.string(at, MAX_STRING_BYTES):
+        raise Starting("the C library has not started in the process yet")
+
+
 def _read_strings(memory: Memory, place: Place) -> Reading:
     start = addresses(memory, place.word, place.address, 1)[0]
-    pointers = _read_pointers(memory, place.word, start) if start else []  # 0: clearenv()
+    pointers = _read_pointers(memory, place.word, start) if start else []
     memory.load(pointers)
     return start, pointers, [memory.string(address, MAX_STRING_BYTES) for address in pointers]
 

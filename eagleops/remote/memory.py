@@ -21,6 +21,10 @@ class CannotRead(Exception):
     """An address, a size or a structure in a process's memory makes no sense, or is gone."""
 
 
+class Starting(CannotRead):
+    """The process has not come far enough yet: a moment later there may be an answer."""
+
+
 class Memory:
     """Reads by address.
 

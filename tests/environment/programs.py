@@ -37,10 +37,16 @@ BLIND = ("static", "static-pie", "musl-static")
 
 @attrs.frozen
 class Told:
-    """A process, and what C's getenv found in it by its own word."""
+    """A process by its own word.
+
+    Attributes:
+        found: What C's getenv found.
+        took: What the model of NCCL in worker.py took, each time it read.
+    """
 
     pid: int
     found: Mapping[str, str | None]
+    took: Mapping[str, list[str | None]] = attrs.field(factory=dict)
 
 
 def compiled(folder: Path, source: str, command: Sequence[str], *flags: str) -> Path:
@@ -155,7 +161,7 @@ def python_worker(
             line = process.stdout.readline()
             assert line, f"{python} ended with {process.wait()}"
             one = json.loads(line)
-            told.append(Told(one["pid"], one["found"]))
+            told.append(Told(one["pid"], one["found"], one["took"]))
         yield sorted(told, key=lambda one: one.pid != process.pid)
 
 

@@ -24,7 +24,7 @@ def process(pid: int, title: str, **changes: Any) -> dict[str, Any]:
         "argv": title.split(" "),
         "initial": initial({}),
         "live": live({}),
-        "nccl": {"path": None, "why": "", "cut": False, "facts": None},
+        "nccl": {"path": None, "why": "", "cut": False, "facts": None, "loaded": False},
         "conf_files": [],
     }
     return {**base, **changes}
@@ -59,7 +59,7 @@ def log(name: str, pid: int) -> dict[str, Any]:
     """What a captured log of NCCL's says of the process ``pid``."""
     lines = (DATA / "nccl" / f"{name}.log").read_text().splitlines()
     facts = nccl_log.parse(lines)[pid].to_json()
-    return {"path": f"/s/nccl.{pid}.log", "why": "", "cut": False, "facts": facts}
+    return {"path": f"/s/nccl.{pid}.log", "why": "", "cut": False, "facts": facts, "loaded": True}
 
 
 def result(*processes: Mapping[str, Any], **changes: Any) -> dict[str, Any]:

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from eagleops.remote import elf
 from eagleops.remote.elf_sections import find_symbols
-from eagleops.remote.environ_symbol import NAMES, parse_auxv
+from eagleops.remote.environ_symbol import ENVIRON
 from eagleops.remote.live_environ import Live, read_live
 from eagleops.remote.memory import PAGE_BYTES, CannotRead, Memory, ProcessMemory
 from eagleops.remote.process_environ import live_or_why
+from eagleops.remote.program_image import parse_auxv
 from environment.programs import c_worker, running, stripped
 from parts.poll import until
 
@@ -162,7 +163,7 @@ def test_a_file_that_lies_ends_in_an_answer_or_a_reason(build, data) -> None:
     for _ in range(data.draw(st.integers(1, 8))):
         content[data.draw(st.sampled_from(places))] = data.draw(st.integers(0, 255))
 
-    outcome(lambda: find_symbols(Image.file(bytes(content)), NAMES))
+    outcome(lambda: find_symbols(Image.file(bytes(content)), ENVIRON))
 
 
 @given(st.binary(max_size=200))
@@ -176,9 +177,9 @@ def test_any_bytes_are_no_elf_header_or_are_one(content: bytes) -> None:
 
 def test_a_static_programs_symbols_lead_to_environ(build) -> None:
     """All of the C library's names for it are one variable."""
-    found = find_symbols(Image.file(build("worker.c", "static").read_bytes()), NAMES)
+    found = find_symbols(Image.file(build("worker.c", "static").read_bytes()), ENVIRON)
 
-    assert set(found) == set(NAMES)
+    assert set(found) == set(ENVIRON)
     assert len(set(found.values())) == 1
 
 
@@ -204,7 +205,7 @@ def test_a_stripped_static_program_says_so(build) -> None:
     content = stripped(build("worker.c", "static")).read_bytes()
 
     with pytest.raises(CannotRead, match="statically linked and stripped of its symbols"):
-        find_symbols(Image.file(content), NAMES)
+        find_symbols(Image.file(content), ENVIRON)
 
 
 def test_a_big_endian_machine_is_refused(monkeypatch) -> None:

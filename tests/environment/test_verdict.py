@@ -43,7 +43,8 @@ MADE_TWO = Effective(
 )
 EFFECTIVE = {
     "no log": NO_LOG,
-    "not started": Effective(logged=True),
+    "no NCCL": attrs.evolve(NO_LOG, loaded=False),
+    "not started": Effective(logged=True, loaded=True),
     "one rank": Effective(logged=True, started=(1,), complete=(1,)),
     "silent on it": MADE_TWO,
     "silent on all": attrs.evolve(MADE_TWO, env_logged=False, peers=()),
@@ -84,9 +85,10 @@ CASES = [
     # initial, live, effective, above, conf -> verdict, part of why or of a note
     ("same", "same", "took it", None, None, "ok", ""),
     ("overwritten", "same", "took it", None, None, "ok", ""),
-    ("overwritten", "same", "no log", None, None, "ok", "not proved by NCCL's log"),
+    ("overwritten", "same", "no log", None, None, "unknown", "when it was set is not seen"),
     ("overwritten", "same", "no log", "same", None, "ok", "PID 1 above it was started with it"),
-    ("overwritten", "same", "one rank", None, None, "ok", "no communicator of two or more ranks"),
+    ("overwritten", "same", "one rank", None, None, "unknown", "when it was set is not seen"),
+    ("overwritten", "same", "one rank", "same", None, "ok", "no communicator of two or more rank"),
     ("overwritten", "same", "not started", None, None, "ok", "no communicator of two or more"),
     ("same", "same", "silent on all", None, None, "ok", "names a variable where NCCL needs it"),
     ("unreadable", "blind", "took it", None, None, "ok", ""),
@@ -94,6 +96,8 @@ CASES = [
     ("without", "same", "took it", None, None, "ok", "set after start: it was started without it"),
     ("other", "same", "took it", None, None, "ok", "changed after start: it was started with Tree"),
     ("without", "same", "not started", None, None, "ok", "set after start"),
+    ("without", "same", "no NCCL", None, None, "ok", "set after start"),
+    ("overwritten", "same", "no NCCL", None, None, "ok", "NCCL is not loaded in it"),
     ("without", "same", "no log", None, None, "unknown", "before or after that cannot be told"),
     ("without", "same", "one rank", None, None, "unknown", "before or after that cannot be told"),
     ("overwritten", "same", "no log", "without", None, "unknown", "PID 1 above it was started"),
@@ -107,7 +111,14 @@ CASES = [
     # another value
     ("other", "other", "took another", None, None, "wrong", "NCCL took Tree"),
     ("other", "other", "no log", None, None, "wrong", "it is Tree"),
-    ("same", "other", "no log", None, None, "wrong", "changed after start: it was started with R"),
+    ("same", "other", "no NCCL", None, None, "wrong", "changed after start: it was started"),
+    ("same", "other", "not started", None, None, "wrong", "it is Tree"),
+    ("same", "other", "silent on it", None, None, "wrong", "it is Tree"),
+    ("overwritten", "other", "no NCCL", "same", None, "wrong", "PID 1 above it was started with"),
+    ("overwritten", "other", "no log", "same", None, "unknown", "was Ring at start"),
+    ("overwritten", "other", "no log", "without", None, "wrong", "set after start: PID 1 above it"),
+    ("same", "other", "no log", None, None, "unknown", "it is Tree now and was Ring at start, and"),
+    ("same", "other", "one rank", None, None, "unknown", "its log does not name the variable"),
     ("unreadable", "blind", "took another", None, None, "wrong", "NCCL took Tree"),
     ("same", "other", "took it", None, None, "ok", "the environment has Tree now; NCCL keeps"),
     ("same", "without", "took it", None, None, "ok", "the environment has nothing now"),
@@ -116,8 +127,19 @@ CASES = [
     ("unreadable", "blind", "refused", None, None, "wrong", "refused it"),
     # missing
     ("without", "without", "no log", None, None, "missing", "it was not started with it, and it h"),
-    ("same", "without", "no log", None, None, "missing", "was started with Ring and has removed i"),
-    ("overwritten", "without", "no log", None, None, "missing", "its environment does not have it"),
+    (
+        "same",
+        "without",
+        "no NCCL",
+        None,
+        None,
+        "missing",
+        "was started with Ring and has removed i",
+    ),
+    ("same", "without", "no log", None, None, "unknown", "it is nothing now and was Ring at start"),
+    ("overwritten", "without", "no NCCL", None, None, "missing", "its environment does not have"),
+    ("overwritten", "without", "no log", None, None, "unknown", "may have been another before"),
+    ("overwritten", "without", "no log", "without", None, "missing", "its environment does not h"),
     ("without", "without", "silent on it", None, None, "missing", "it was not started with it"),
     (
         "without",
@@ -170,7 +192,7 @@ EVERY = list(itertools.product(STARTED_WITH, LIVE, EFFECTIVE, ABOVE, CONF))
 @pytest.mark.parametrize("expected", ["Ring", None, Secret()])
 def test_in_every_combination_a_verdict_says_what_a_witness_can_see(expected) -> None:
     """No verdict is stronger than the witnesses, and each that is not ok says why."""
-    assert len(EVERY) == 8 * 4 * 8 * 3 * 3
+    assert len(EVERY) == 8 * 4 * 9 * 3 * 3
     for case in EVERY:
         initial, live, effective, *_ = case
         seen = verdict(expected, witnesses(*case))
@@ -232,10 +254,10 @@ def test_numbers_are_compared_as_nccl_reads_them(expected, taken, kind, notes) -
 
 def test_a_number_in_another_spelling_is_the_same_number_to_nccl_alone() -> None:
     """Other programs may read the text."""
-    spelled = Live(value="0x10")
+    start, spelled = Initial("whole", "0x40"), Live(value="0x40")
 
-    assert verdict("16", Witnesses(NTHREADS, live=spelled)).kind == "ok"
-    assert verdict("16", Witnesses("SGLANG_PORT", live=spelled)).kind == "wrong"
+    assert verdict("64", Witnesses(NTHREADS, start, spelled)).kind == "ok"
+    assert verdict("64", Witnesses("SGLANG_PORT", start, spelled)).kind == "wrong"
 
 
 def test_words_are_compared_letter_by_letter() -> None:
@@ -261,7 +283,7 @@ def test_a_communicator_made_without_it_is_told() -> None:
 
     assert (seen.kind, seen.why) == (
         "wrong",
-        "it was set too late: NCCL made 1 of its 2 communicators without it",
+        "NCCL made 1 of its 2 communicators without it",
     )
 
 
@@ -283,8 +305,9 @@ def test_a_log_that_was_not_read_whole_proves_nothing_by_its_gaps() -> None:
 
     read_once = attrs.evolve(cut, values=("Ring",))
 
-    assert verdict("Ring", Witnesses(ALGO, live=LIVE["same"], effective=read_once)).kind == "ok"
-    assert verdict("Ring", Witnesses(ALGO, live=LIVE["same"], effective=cut)).kind == "ok"
+    for effective in (read_once, cut):
+        seen = verdict("Ring", Witnesses(ALGO, STARTED_WITH["same"], LIVE["same"], effective))
+        assert seen.kind == "ok"
 
 
 @pytest.mark.parametrize(
@@ -304,18 +327,20 @@ def test_a_word_that_an_old_nccl_ignores_is_not_in_effect(version, value, kind) 
 
 def test_a_variable_that_nccl_never_logs_needs_no_proof() -> None:
     """Silence on NCCL_DEBUG is no sign of anything."""
-    seen = verdict("INFO", Witnesses("NCCL_DEBUG", live=Live(value="INFO"), effective=MADE_TWO))
+    start = Initial("whole", "INFO")
+
+    seen = verdict("INFO", Witnesses("NCCL_DEBUG", start, Live(value="INFO"), MADE_TWO))
 
     assert (seen.kind, seen.asides) == ("ok", ("NCCL's log never names it",))
 
 
 def test_an_empty_value_is_a_value() -> None:
     """NCCL passes over it without a word, and it is in the environment."""
-    empty = Witnesses(ALGO, live=Live(value=""), effective=MADE_TWO)
+    empty = Witnesses(ALGO, Initial("whole", ""), Live(value=""), MADE_TWO)
 
     assert verdict("", empty).kind == "ok"
     assert verdict("Ring", empty).kind == "wrong"
-    assert verdict("", Witnesses(ALGO, live=Live())).kind == "missing"
+    assert verdict("", Witnesses(ALGO, Initial("whole"), Live())).kind == "missing"
 
 
 def test_a_variable_of_others_is_judged_by_the_environment_alone() -> None:
@@ -391,6 +416,34 @@ def test_the_usual_way_out_is_the_profile() -> None:
     assert SET_IT == (
         "Set it in the profile's env, so that each process starts with it, and launch again."
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind", "why"),
+    [
+        (NTHREADS, "500", "wrong", "NCCL takes multiples of 32 from 64 to 512, not 500"),
+        (NTHREADS, "1024", "wrong", "NCCL takes multiples of 32 from 64 to 512, not 1024"),
+        (NTHREADS, "0", "ok", ""),
+        (ALGO, "Foo", "unknown", "NCCL up to 2.30 does not know Foo"),
+        (ALGO, "allreduce:tree,ring;broadcast:^NVLS", "ok", ""),
+        ("NCCL_PROTO", "ll,simple", "ok", ""),
+        ("NCCL_P2P_LEVEL", "sys", "wrong", "which are told apart by case"),
+        ("NCCL_P2P_LEVEL", "SYS", "ok", ""),
+        ("NCCL_P2P_LEVEL", "5", "ok", ""),
+        ("NCCL_P2P_LEVEL", "NEAR", "unknown", "NCCL's words for it are LOC"),
+    ],
+)
+def test_what_nccl_would_not_accept_is_not_called_right(name, value, kind, why) -> None:
+    """Where its log does not say so, the known rules do; where NCCL is absent it is a remark."""
+    witnesses = Witnesses(name, Initial("whole", value), Live(value=value), NO_LOG)
+
+    seen = verdict(value, witnesses)
+    absent = verdict(value, attrs.evolve(witnesses, effective=EFFECTIVE["no NCCL"]))
+
+    assert seen.kind == kind
+    assert why in seen.why
+    assert absent.kind == "ok"
+    assert why in "".join(absent.notes)
 
 
 def test_a_secret_is_compared_without_being_seen() -> None:
