@@ -23,7 +23,7 @@ class Change:
     """One thing that is not the same.
 
     Attributes:
-        section: One of :data:`~eagleops.ledger.lines.SECTIONS`.
+        section: ``env``, ``args``, ``patches``, ``model``, ``versions``, ``clocks`` or ``machine``.
         before: In the first run; None where it was not there.
         gpus: The indices of the GPUs that it is about; empty where it is about none.
     """

@@ -14,24 +14,6 @@ from typing import Any
 
 import attrs
 
-# What of a run is recorded, each as JSON:
-#   spec            what was started: argv, environment, working directory, expectations
-#   profile_source  the resolved profile, and which profile of hosts.yaml each value came from
-#   lint            findings before the launch; null where nobody linted
-#   snapshot        GPUs and their holders at launch
-#   machine         kernel, processors, memory, NUMA, container
-#   gpus            driver, power limits, modes, topology
-#   libraries       the NCCL and CUDA libraries that were really loaded
-#   packages        Python, every package's version, the engine's patched files
-#   models          the target's and the drafter's files
-#   clock           the machine's clock against the client's
-#   launch          seconds to ready, what the reset did
-#   environment     the three witnesses' verdict on each worker
-#   samples         single measurements
-#   telemetry       GPU clocks, power, throttling during the measurement
-#   bench           the figures
-#   log             where the server's log stands, and its last lines where it died
-#   outcome         {"outcome": one of OUTCOMES, "detail": text}
 PARTS = (
     "spec",
     "profile_source",
@@ -51,7 +33,32 @@ PARTS = (
     "log",
     "outcome",
 )
+"""What of a run is recorded, each as JSON.
+
+==================  ==================================================================
+``spec``            what was started: argv, environment, folder, expectations
+``profile_source``  the resolved profile, and which profile each value came from
+``lint``            findings before the launch; null where nobody linted
+``snapshot``        GPUs and their holders at launch
+``machine``         kernel, processors, memory, NUMA, container
+``gpus``            driver, power limits, modes, topology
+``libraries``       the NCCL and CUDA libraries that were really loaded
+``packages``        Python, every package's version, the engine's patched files
+``models``          the target's and the drafter's files
+``clock``           the machine's clock against the client's
+``launch``          seconds to ready, what the reset did
+``environment``     the three witnesses' verdict on each worker
+``samples``         single measurements
+``telemetry``       ``gpus``: per ``index`` the medians of ``sm_clock_mhz`` and the like, and
+                    ``throttled``: the share of time by reason
+``bench``           the figures: ``tok_s`` (its ``median``), ``accept_length``
+``log``             where the server's log stands, and its last lines where it died
+``outcome``         one of :data:`OUTCOMES`, and a ``detail``
+==================  ==================================================================
+"""
+
 OUTCOMES = ("started", "ready", "benched", "not_ready", "died", "failed", "stopped")
+"""What a run came to."""
 
 
 def now_utc() -> str:

@@ -124,7 +124,7 @@ class RunReport:
 def list_runs(
     ledger: Ledger, *, limit: int = 20, profile: str | None = None, host: str | None = None
 ) -> RunsReport:
-    """The latest runs: see :meth:`eagleops.ledger.Ledger.runs`.
+    """The latest runs: see :meth:`eagleops.ledger.ledger.Ledger.runs`.
 
     Raises:
         LedgerError: if the ledger cannot be read.

@@ -325,3 +325,21 @@ def test_a_network_file_system_is_known_by_its_mount() -> None:
     assert place.is_remote(Path("/home/ann"), mounts)
     assert not place.is_remote(Path("/home/local disk/ann"), mounts)
     assert not place.is_remote(Path("/homes"), mounts)
+
+
+@pytest.mark.parametrize(
+    ("words", "corrupt"),
+    [
+        ("database disk image is malformed", True),
+        ("file is not a database", True),
+        ("malformed database schema (runs)", True),
+        ("database is locked", False),
+        ("disk I/O error", False),
+        ("unable to open database file", False),
+    ],
+)
+def test_damage_is_known_by_sqlites_words_where_there_is_no_number(
+    words: str, corrupt: bool
+) -> None:
+    """Python 3.10 hands on no error code; a file that is merely busy is never set aside."""
+    assert place.is_corrupt(sqlite3.OperationalError(words)) is corrupt
