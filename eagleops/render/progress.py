@@ -66,8 +66,15 @@ class Stage:
             self.gone += kind == "gone"
             self.detail = f"{self.gone} gone"
 
+    @property
+    def is_heading(self) -> bool:
+        """Whether it is a command's line above the stages that the command goes through."""
+        return self.name.startswith("$")
+
     def line(self) -> Text:
         """The stage in one line."""
+        if self.is_heading:
+            return Text(self.name, style="bold")
         title = TITLES.get(self.name, self.name)
         seconds = time.monotonic() - self.began_s if self.took_s is None else self.took_s
         return Text.assemble(f"{title} ", (f"{seconds:.1f} s", "dim"), (f"  {self.detail}", "dim"))
@@ -129,13 +136,16 @@ class Display:
         if failed:
             stage.detail = f"{stage.detail} (not finished)".strip()
         if self._live is None:
-            self.console.print(Text.assemble("- ", stage.line()))
+            lead = "" if stage.is_heading else "- "
+            self.console.print(Text.assemble(lead, stage.line()))
 
     def _draw(self) -> RenderableType:
         parts: list[RenderableType] = []
         with self._lock:
             for stage in self._stages:
-                if stage.took_s is None:
+                if stage.is_heading:
+                    parts.append(stage.line())
+                elif stage.took_s is None:
                     parts += [Spinner("dots", stage.line(), style="cyan"), stage.body()]
                 else:
                     parts.append(Text.assemble(("✓ ", "green"), stage.line()))

@@ -12,7 +12,7 @@ from eagleops.machine import Machine
 from eagleops.profile import Profile
 from eagleops.view import Column, Table, Text, Tone, View
 from eagleops.workflows.launch import launch
-from eagleops.workflows.progress import Progress, unwatched
+from eagleops.workflows.progress import Progress, Step, unwatched
 from eagleops.workflows.reset import ResetReport, reset
 from eagleops.workflows.status import StatusReport, status
 from eagleops.workflows.stop import StopReport, stop
@@ -122,9 +122,13 @@ def demo(
 
 
 def _round(machine: Machine, profile: Profile, progress: Progress) -> Round:
+    progress(Step("$ eagleops reset-gpus"))
     cleared = reset(machine, progress=progress)
+    progress(Step(f"$ eagleops launch --profile {profile.name}"))
     launched = launch(machine, profile, reset_first=False, progress=progress)
+    progress(Step("$ eagleops status"))
     seen = status(machine, progress=progress)
+    progress(Step("$ eagleops stop"))
     ended = stop(machine, launched.server.name, progress=progress)
     assert launched.ready_s is not None  # noqa: S101 - it waited and it verified
     assert launched.environment is not None  # noqa: S101

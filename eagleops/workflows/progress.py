@@ -16,7 +16,8 @@ class Step:
 
     Attributes:
         stage: ``look``, ``kill``, ``drain``, ``spawn``, ``ready``, ``verify``, ``stop`` or
-            ``record``.
+            ``record``; or, of a workflow that shows others, ``$`` and the command that
+            the next stages are.
         event: The remote operation's event, or an empty mapping where the stage begins.
     """
 
