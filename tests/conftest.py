@@ -8,6 +8,9 @@
 ``make_sshd``
     ``make_sshd(environment={"PATH": ...}, settings=["MaxSessions 2"], host_key=path)`` for
     more of them.
+``make_host``
+    ``make_host(...)`` is an Sshd as of make_sshd, in a network namespace of its own: its
+    address, its port 22, its own loopback, so that servers' ports do not meet.
 ``ssh_keys``
     The key pairs of the run (parts.sshd.Keys).
 ``container``
@@ -39,19 +42,43 @@ import pytest
 from eagleops.transport.base import Transport
 from eagleops.transport.local import LocalTransport
 from parts.container import Container, free_vmid
+from parts.netns import NetworkNamespace, free_number
 from parts.sshd import Keys, Sshd
+
+_OFFSETS = itertools.count()
 
 # A machine that runs four tests at once is no judge of one example's time, and a server or
 # a container that serves all examples of one test is meant to.
 hypothesis.settings.register_profile(
     "eagleops",
     deadline=None,
+    database=None,  # the checkout may be read-only; a failure prints how to run it again
+    print_blob=True,
     suppress_health_check=[
         hypothesis.HealthCheck.function_scoped_fixture,
         hypothesis.HealthCheck.too_slow,
     ],
 )
 hypothesis.settings.load_profile("eagleops")
+
+
+_MARKS = {"sshd": "sshd", "make_sshd": "sshd", "make_host": "netns"} | {
+    "container": "lxc",
+    "make_container": "lxc",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks each test by the parts it stands on, for ``pytest -m 'not lxc'``."""
+    for item in items:
+        parts = set(getattr(item, "fixturenames", ()))
+        way = getattr(item, "callspec", None) and item.callspec.params.get("way")
+        if way in {"ssh", "ssh+pct"}:
+            parts.add("sshd")
+        if way == "ssh+pct":
+            parts.add("container")
+        for mark in {_MARKS[part] for part in parts & _MARKS.keys()}:
+            item.add_marker(mark)
 
 
 @pytest.fixture(scope="session")
@@ -78,12 +105,28 @@ def make_sshd(
 
 
 @pytest.fixture
+def make_host(
+    ssh_keys: Keys, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., Sshd]]:
+    """Makes hosts, each in a network namespace, and removes them after the test."""
+    made: list[tuple[Sshd, NetworkNamespace]] = []
+
+    def make(**settings: object) -> Sshd:
+        namespace = NetworkNamespace.make(free_number(next(_OFFSETS)))
+        folder = tmp_path_factory.mktemp("host")
+        made.append((Sshd.start(folder, ssh_keys, namespace=namespace, **settings), namespace))
+        return made[-1][0]
+
+    yield make
+    for server, namespace in made:
+        server.stop()
+        namespace.remove()
+
+
+@pytest.fixture
 def sshd(make_sshd: Callable[..., Sshd]) -> Sshd:
     """A server for this test."""
     return make_sshd()
-
-
-_OFFSETS = itertools.count()
 
 
 def _make_container(folder: Path, *, start: bool = True, **settings: object) -> Container:

@@ -88,6 +88,25 @@ class SshTransport:
                 given_back()
                 raise
 
+    def connect(self, host: str, port: int, *, timeout_s: float | None = None) -> Channel:
+        """A TCP connection from the host to ``host:port``; see :mod:`eagleops.transport.forward`.
+
+        Raises:
+            Unreachable: as :meth:`open`; ConnectFailed also where nothing listens there.
+        """
+        from eagleops.transport import ssh_channel  # as in open()
+
+        deadline = Deadline.after(timeout_s)
+        connection = self._pool.borrow(deadline)
+        given_back = functools.partial(self._pool.give_back, connection)
+        try:
+            limit = deadline.sooner(self.options.channel_timeout_s)
+            place = (host, port)
+            return ssh_channel.connect(connection.transport, place, limit, self.where, given_back)
+        except BaseException:
+            given_back()
+            raise
+
     def run(self, argv: Argv, *, stdin: bytes = b"", timeout_s: float | None = None) -> Completed:
         """As :meth:`eagleops.transport.base.Transport.run`."""
         return complete(self, argv, stdin=stdin, timeout_s=timeout_s)

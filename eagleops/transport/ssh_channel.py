@@ -85,6 +85,36 @@ def start(
     return SshChannel(channel, where, released)
 
 
+def connect(
+    transport: paramiko.Transport,
+    place: tuple[str, int],
+    deadline: Deadline,
+    where: str,
+    released: Callable[[], None],
+) -> SshChannel:
+    """A TCP connection from the host to ``place``, as :func:`start` otherwise.
+
+    Raises:
+        ConnectFailed: if nothing listens there, or sshd does not forward.
+        TimedOut, LinkLost: as the link.
+    """
+    near = ("127.0.0.1", 0)
+    try:
+        channel = transport.open_channel(
+            "direct-tcpip", place, near, timeout=deadline.remaining_s()
+        )
+    except paramiko.ChannelException as error:
+        raise ConnectFailed(
+            problem=f"no connection from there to {place[0]}:{place[1]}: {error.text}",
+            where=where,
+            way_out="Does something listen there, and does sshd forward (AllowTcpForwarding)?",
+            host=where,
+        ) from error
+    except LINK_ERRORS as error:
+        raise (_timed_out(where, deadline) if deadline.passed else link_lost(where)) from error
+    return SshChannel(channel, where, released)
+
+
 class SshChannel:
     """See :class:`eagleops.transport.base.Channel`.
 

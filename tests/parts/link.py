@@ -16,7 +16,7 @@ _CHUNK_BYTES = 64 * 1024
 
 @attrs.define(eq=False)
 class Link:
-    """A way to ``127.0.0.1:target_port`` through one's own port.
+    """A way to ``target`` through a port of one's own on 127.0.0.1.
 
     Attributes:
         port: Where to connect instead.
@@ -26,7 +26,7 @@ class Link:
     """
 
     port: int
-    target_port: int
+    target: tuple[str, int]
     delay_s: float
     connections: int = attrs.field(default=0, init=False)
     bytes_carried: int = attrs.field(default=0, init=False)
@@ -37,10 +37,10 @@ class Link:
     _closed: bool = attrs.field(default=False, init=False)
 
     @classmethod
-    def open(cls, target_port: int, *, delay_s: float = 0.0) -> Link:
+    def open(cls, host: str, port: int, *, delay_s: float = 0.0) -> Link:
         """Opens the way."""
         listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        link = cls(listener.getsockname()[1], target_port, delay_s, listener=listener)
+        link = cls(listener.getsockname()[1], (host, port), delay_s, listener=listener)
         link._flowing.set()
         threading.Thread(target=link._accept, name="link", daemon=True).start()
         return link
@@ -84,7 +84,7 @@ class Link:
             except OSError:
                 return
             try:
-                far = socket.create_connection(("127.0.0.1", self.target_port))
+                far = socket.create_connection(self.target)
             except OSError:
                 near.close()
                 continue

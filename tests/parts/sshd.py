@@ -7,6 +7,7 @@ the process that serves a connection is known, so that a test can kill it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import signal
@@ -18,9 +19,11 @@ from pathlib import Path
 
 import attrs
 
+from eagleops.transport.host_keys import lookup_name
 from eagleops.transport.ssh import SshOptions, SshTransport
 from parts import needs
 from parts.link import Link
+from parts.netns import NetworkNamespace
 
 
 @attrs.frozen
@@ -55,11 +58,12 @@ def public(key: Path) -> str:
 
 @attrs.define(eq=False)
 class Sshd:
-    """A server on 127.0.0.1.
+    """A server on loopback, or in a network namespace.
 
     Attributes:
         folder: Its files, and whatever a test wants beside them.
-        port: Where it listens.
+        host: Where it listens.
+        port: There.
         user: Who logs in: whoever runs the tests.
         config: Its sshd_config; also good for ``sshd -i -f`` behind a proxy command.
         known_hosts: A file with its host key, for clients.
@@ -67,12 +71,14 @@ class Sshd:
 
     folder: Path
     keys: Keys
+    host: str
     port: int
     user: str
     config: Path
     known_hosts: Path
     _listener: socket.socket
     _program: str
+    _namespace: NetworkNamespace | None
     _served: list[subprocess.Popen[bytes]] = attrs.field(factory=list, init=False)
     _links: list[Link] = attrs.field(factory=list, init=False)
     _transports: list[SshTransport] = attrs.field(factory=list, init=False)
@@ -87,6 +93,7 @@ class Sshd:
         environment: Mapping[str, str] | None = None,
         settings: Sequence[str] = (),
         host_key: Path | None = None,
+        namespace: NetworkNamespace | None = None,
     ) -> Sshd:
         """Starts a server.
 
@@ -98,40 +105,27 @@ class Sshd:
                 person's own ~/.bashrc, and an exec in 3 ms where that would take 90.
             settings: More lines of sshd_config.
             host_key: Instead of ``keys.host``.
+            namespace: Listens on its address and port 22, and runs its commands in there: a
+                host of its own as far as the network goes.
         """
         sshd = needs.program("sshd", "openssh-server")
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd insists, as root
         folder.chmod(0o755)
-        host_key = host_key or keys.host
-        authorized = folder / "authorized_keys"
-        authorized.write_text(public(keys.user) + "\n")
-        lines = [
-            f"HostKey {host_key}",
-            f"AuthorizedKeysFile {authorized}",
-            "PidFile none",
-            "UsePAM no",
-            "StrictModes no",
-            "PasswordAuthentication no",
-            "KbdInteractiveAuthentication no",
-            "PermitRootLogin prohibit-password",
-            "PrintMotd no",
-            "Subsystem sftp internal-sftp",
-            *settings,
-        ]
         (folder / "home").mkdir()
+        host_key = host_key or keys.host
         wanted = {"HOME": str(folder / "home"), **(environment or {})}
-        lines.append("SetEnv " + " ".join(_quoted(wanted)))
-        config = folder / "sshd_config"
-        config.write_text("\n".join(lines) + "\n")
+        config = _write_config(folder, keys, host_key, [*settings, _set_env(wanted)])
         subprocess.run([sshd, "-t", "-f", str(config)], check=True)
-        listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        host, port = ("127.0.0.1", 0) if namespace is None else (namespace.address, 22)
+        with namespace.entered() if namespace else contextlib.nullcontext():
+            listener = socket.create_server((host, port), backlog=64)
         port = listener.getsockname()[1]
         known_hosts = folder / "known_hosts"
-        known_hosts.write_text(f"[127.0.0.1]:{port} {public(host_key)}\n")
+        known_hosts.write_text(f"{lookup_name(host, port)} {public(host_key)}\n")
         user = pwd.getpwuid(os.geteuid()).pw_name
-        server = cls(folder, keys, port, user, config, known_hosts, listener, sshd)
-        threading.Thread(target=server._accept, name="sshd", daemon=True).start()
+        server = cls(folder, keys, host, port, user, config, known_hosts, listener, sshd, namespace)
+        threading.Thread(target=server._serve, name="sshd", daemon=True).start()
         return server
 
     @property
@@ -141,8 +135,8 @@ class Sshd:
 
     @property
     def address(self) -> str:
-        """``user@127.0.0.1:port``."""
-        return f"{self.user}@127.0.0.1:{self.port}"
+        """``user@host:port``."""
+        return f"{self.user}@{self.host}:{self.port}"
 
     @property
     def proxy_command(self) -> str:
@@ -161,14 +155,14 @@ class Sshd:
 
     def transport(self, *, via: Link | None = None, **changes: object) -> SshTransport:
         """A transport to here, closed with the server; ``via`` goes through a :meth:`link`."""
-        port = self.port if via is None else via.port
-        transport = SshTransport(f"{self.user}@127.0.0.1:{port}", options=self.options(**changes))
+        address = self.address if via is None else f"{self.user}@127.0.0.1:{via.port}"
+        transport = SshTransport(address, options=self.options(**changes))
         self._transports.append(transport)
         return transport
 
     def link(self, **settings: float) -> Link:
         """A :class:`Link` to here, with this server's key known under the link's port too."""
-        link = Link.open(self.port, **settings)
+        link = Link.open(self.host, self.port, **settings)
         host_key = self.known_hosts.read_text().split("\n")[0].partition(" ")[2]
         with self.known_hosts.open("a") as known_hosts:
             known_hosts.write(f"[127.0.0.1]:{link.port} {host_key}\n")
@@ -178,7 +172,7 @@ class Sshd:
     def ssh_config(self, alias: str, *, port: int | None = None) -> str:
         """A block of ssh_config under which OpenSSH's own ssh and eagleops both get here."""
         return (
-            f"Host {alias}\n  HostName 127.0.0.1\n  Port {port or self.port}\n"
+            f"Host {alias}\n  HostName {self.host}\n  Port {port or self.port}\n"
             f"  User {self.user}\n  IdentityFile {self.keys.user}\n  IdentitiesOnly yes\n"
             f"  UserKnownHostsFile {self.known_hosts}\n"
         )
@@ -207,6 +201,10 @@ class Sshd:
         for transport in self._transports:
             transport.close()
 
+    def _serve(self) -> None:
+        with self._namespace.entered() if self._namespace else contextlib.nullcontext():
+            self._accept()
+
     def _accept(self) -> None:
         while not self._stopped:
             try:
@@ -219,11 +217,31 @@ class Sshd:
                 self._served.append(process)
 
 
-def _quoted(environment: Mapping[str, str]) -> list[str]:
+def _write_config(folder: Path, keys: Keys, host_key: Path, settings: Sequence[str]) -> Path:
+    authorized = folder / "authorized_keys"
+    authorized.write_text(public(keys.user) + "\n")
+    lines = [
+        f"HostKey {host_key}",
+        f"AuthorizedKeysFile {authorized}",
+        "PidFile none",
+        "UsePAM no",
+        "StrictModes no",
+        "PasswordAuthentication no",
+        "KbdInteractiveAuthentication no",
+        "PermitRootLogin prohibit-password",
+        "PrintMotd no",
+        *settings,
+    ]
+    config = folder / "sshd_config"
+    config.write_text("\n".join(lines) + "\n")
+    return config
+
+
+def _set_env(environment: Mapping[str, str]) -> str:
     for name, value in environment.items():
         if '"' in value or "\n" in value:
             raise ValueError(f"sshd_config cannot hold this value of {name}: {value!r}")
-    return [f'"{name}={value}"' for name, value in environment.items()]
+    return "SetEnv " + " ".join(f'"{name}={value}"' for name, value in environment.items())
 
 
 def _children(pid: int, comm: str) -> list[int]:

@@ -140,3 +140,14 @@ def test_a_host_key_alias_names_the_key(sshd, tmp_path):
     transport = SshTransport("llm", options=SshOptions(config_file=config))
     assert transport.run(["true"], timeout_s=LIMIT_S).exit_status == 0
     transport.close()
+
+
+def test_several_hosts_are_told_apart(make_host):
+    """Hosts in network namespaces of their own are reached on their addresses and port 22."""
+    hosts = [make_host() for _ in range(3)]
+    for host in hosts:
+        transport = host.transport()
+        seen = transport.run(["ip", "-o", "-4", "addr", "show", "eth0"], timeout_s=LIMIT_S)
+        assert f" {host.host}/30 ".encode() in seen.stdout
+        assert transport.where == f"{host.user}@{host.host}:22"
+    assert len({host.host for host in hosts}) == 3
