@@ -2,7 +2,7 @@
 
 Does the plan of its first argument, as JSON: ``before`` in this process, then ``count``
 children by the start method ``start``, each of which does ``steps``. Each process tells in a
-line of JSON what C's getenv finds of ``names``; then all live until stdin ends.
+line of JSON what C's getenv finds of ``names``; then all live until stdin ends, or ``forever``.
 """
 
 import ctypes
@@ -146,6 +146,8 @@ def main():
     else:
         do(plan, plan.get("steps", []))
     tell(plan)
+    if plan.get("forever"):  # a launched server's stdin is at its end from the start
+        threading.Event().wait()
     sys.stdin.buffer.read()
     for child in children:
         child.kill()
