@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from typing import NamedTuple
@@ -132,6 +133,10 @@ def _read(path: str) -> Holder | None:
     try:
         return Holder.decode(read(path))
     except FileNotFoundError:  # forgotten by another process just now
+        return None
+    except (ValueError, TypeError):  # of another version of this package, or damaged
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
         return None
 
 

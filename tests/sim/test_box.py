@@ -206,3 +206,12 @@ def test_mending_ends_every_fault(box: SimBox) -> None:
 
     assert box.read_gpus()[3].temperature_c < 40
     assert box.transport().run(["nvidia-smi", "-L"]).exit_status == 0
+
+
+def test_a_record_that_cannot_be_read_is_dropped(box: SimBox) -> None:
+    """What another version or a full disk left behind does not break the box for good."""
+    path = Path(f"{box.layout.holders}/1-1")
+    path.write_text("1 1 boot 0 5 1 [52420, 41000]")
+
+    assert [gpu.used_mib for gpu in box.read_gpus()] == [0] * box.gpus
+    assert not path.exists()
