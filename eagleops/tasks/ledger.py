@@ -82,18 +82,25 @@ def reproduce(
     from eagleops.workflows.reproduce import reproduce as start_again
 
     library = call.library()
-    with Ledger.open(library.inventory.ledger) as ledger, call.progress() as progress:
+    with Ledger.open(library.inventory.ledger) as ledger:
         recorded = ledger.run(run_name(run))
         machine = library.host(host or recorded.header.host).machine
         known = library.inventory.profile_names()
         profile = recorded.header.profile
         today = library.profile(profile) if profile in known else None
-        plan = plan_reproduction(machine, recorded, profile=today, progress=progress)
+        with call.progress() as progress:
+            plan = plan_reproduction(machine, recorded, profile=today, progress=progress)
         if dry_run:
             return plan
-        return start_again(
-            machine, plan, ledger=ledger, name=name, timeout_s=timeout, progress=progress
-        )
+        if not call.json:
+            from eagleops.render.console import stderr
+
+            # Before anything is touched: who reads it can still interrupt.
+            stderr().print(plan.view())
+        with call.progress() as progress:
+            return start_again(
+                machine, plan, ledger=ledger, name=name, timeout_s=timeout, progress=progress
+            )
 
 
 def run_name(text: str) -> int | str:

@@ -24,7 +24,7 @@ from eagleops.profile import Profile
 from eagleops.remote.redact import REDACTED
 from eagleops.transport.local import LocalTransport
 from eagleops.workflows.launch import launch
-from eagleops.workflows.record import Recorded, record, record_launch
+from eagleops.workflows.record import Recorded, launch_and_record, record, record_launch
 from eagleops.workflows.reproduce import plan_reproduction, reproduce
 from eagleops.workflows.runs import diff_runs, list_runs, run_as_profile, show_run
 from eagleops.workflows.stop import stop
@@ -181,6 +181,22 @@ def test_a_ledger_that_cannot_be_written_costs_no_server(place: Place) -> None:
     )
     assert machine.call("servers")["servers"][0]["state"] == "ready"
     assert record(place.folder / "other.db", machine, profile, report) == Recorded(1, "")
+
+
+def test_a_launch_and_its_record_are_one_call(place: Place) -> None:
+    """The report has the run's number; a server that died is recorded before its error goes on."""
+    path = place.folder / "ledger.db"
+
+    with pytest.raises(ServerDied):
+        launch_and_record(path, place.machine(), place.profile("dies"))
+    report = launch_and_record(path, place.machine(), place.profile(), name="one")
+
+    assert (report.run_id, report.notice) == (2, "")
+    with Ledger.open(path) as ledger:
+        assert [(run.server, run.outcome) for run in ledger.runs()] == [
+            ("one", "ready"),
+            ("dies", "died"),
+        ]
 
 
 def test_a_machine_that_is_lost_meanwhile_leaves_what_is_known(
