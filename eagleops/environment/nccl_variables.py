@@ -5,49 +5,19 @@ Sources: NCCL 2.18 to 2.30, misc/param.cc, graph/tuning.cc, graph/connect.cc, in
 
 from __future__ import annotations
 
-import re
-
-from eagleops.environment.values import is_number, nccl_number
+from eagleops.knowledge.nccl import table, variable, version_number
+from eagleops.knowledge.numbers import is_number, nccl_number
+from eagleops.knowledge.values import unknown_words
 
 # Read anew for each communicator of two or more ranks; all others once, and then kept.
-READ_EACH_TIME = frozenset({"NCCL_ALGO", "NCCL_PROTO"})
+READ_EACH_TIME = frozenset(v.name for v in table().variables.values() if v.read == "each")
 
 # Read while any communicator of two or more ranks is made, in whatever machine: if NCCL has
 # made one and did not name such a variable, it was not set at that moment.
-READ_AT_INIT = READ_EACH_TIME | {
-    "NCCL_BUFFSIZE",
-    "NCCL_LL_BUFFSIZE",
-    "NCCL_LL128_BUFFSIZE",
-    "NCCL_MAX_NCHANNELS",
-    "NCCL_MIN_NCHANNELS",
-    "NCCL_NTHREADS",
-}
+READ_AT_INIT = READ_EACH_TIME | {v.name for v in table().variables.values() if v.read == "init"}
 
 # NCCL never says in its log that it read these.
-NEVER_LOGGED = frozenset(
-    {
-        "NCCL_CONF_FILE",
-        "NCCL_DEBUG",
-        "NCCL_DEBUG_FILE",
-        "NCCL_DEBUG_SUBSYS",
-        "NCCL_DEBUG_TIMESTAMP_FORMAT",
-        "NCCL_DEBUG_TIMESTAMP_LEVELS",
-        "NCCL_NO_CACHE",
-        "NCCL_SET_THREAD_NAME",
-        "NCCL_WARN_ENABLE_DEBUG_INFO",
-    }
-)
-
-# Up to this version an unknown word in NCCL_ALGO or NCCL_PROTO is passed over in silence, and
-# what is not named is switched off; later ones refuse it aloud.
-LAST_SILENT = (2, 23)
-_WORDS = {
-    "NCCL_ALGO": frozenset(
-        {"tree", "ring", "collnet", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat"}
-    ),
-    "NCCL_PROTO": frozenset({"ll", "ll128", "simple"}),
-}
-_P2P_LEVELS = ("LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS")
+NEVER_LOGGED = frozenset(v.name for v in table().variables.values() if not v.logged)
 
 
 def is_nccl(name: str) -> bool:
@@ -81,25 +51,21 @@ def unacceptable(name: str, value: str) -> tuple[str, bool]:
 
     For where its log does not say: of NCCL_ALGO and NCCL_PROTO a newer NCCL may know more.
     """
-    if name == "NCCL_NTHREADS":
-        threads = nccl_number(value)
-        if threads is not None and threads > 0 and (threads % 32 or not 64 <= threads <= 512):  # noqa: PLR2004
-            return f"NCCL takes multiples of 32 from 64 to 512, not {threads}", True
-    if name in _WORDS:
-        unknown = [word for word in _words_of(value) if word.lower() not in _WORDS[name]]
-        if unknown:
-            return f"NCCL up to 2.30 does not know {unknown[0]}", False
-    if name == "NCCL_P2P_LEVEL" and not is_number(value) and value not in _P2P_LEVELS:
-        certain = value.upper() in _P2P_LEVELS
+    known = variable(name)
+    if known is None:
+        return "", False
+    if known.multiple_of is not None:
+        number, least, most = nccl_number(value), known.least or 0, known.most or 0
+        if number and number > 0 and (number % known.multiple_of or not least <= number <= most):
+            takes = f"multiples of {known.multiple_of} from {least} to {most}"
+            return f"NCCL takes {takes}, not {number}", True
+    if known.kind == "choices" and (unknown := unknown_words(known, value)):
+        return f"NCCL up to 2.30 does not know {unknown[0]}", False
+    if known.kind == "level" and not is_number(value) and not known.knows(value):
+        certain = value.upper() in known.allowed
         why = ", which are told apart by case," if certain else ""
-        return f"NCCL's words for it{why} are {', '.join(_P2P_LEVELS)}", certain
+        return f"NCCL's words for it{why} are {', '.join(known.allowed)}", certain
     return "", False
-
-
-def _words_of(value: str) -> list[str]:
-    """The words of a list: ``^Ring,Tree`` or, per function, ``allreduce:tree;broadcast:ring``."""
-    lists = (part.rpartition(":")[2] for part in value.split(";"))
-    return [word for each in lists for word in each.strip("^").split(",") if word]
 
 
 def silently_ignored(name: str, value: str, version: str) -> tuple[str, ...]:
@@ -110,9 +76,10 @@ def silently_ignored(name: str, value: str, version: str) -> tuple[str, ...]:
         value: What NCCL read.
         version: As its log says, for example ``2.21.5+cuda12.4``.
     """
-    number = re.match(r"(\d+)\.(\d+)", version)
-    if name not in _WORDS or number is None:
+    known = variable(name)
+    number = version_number(version)
+    if known is None or not known.fatal_since or not number:
         return ()
-    if (int(number[1]), int(number[2])) > LAST_SILENT:
+    if number >= version_number(known.fatal_since):
         return ()
-    return tuple(word for word in _words_of(value) if word.lower() not in _WORDS[name])
+    return tuple(unknown_words(known, value))

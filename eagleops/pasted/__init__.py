@@ -1,0 +1,1 @@
+"""A pasted command becomes a profile."""

@@ -1,0 +1,1 @@
+"""Reading shell commands, never by running them."""
