@@ -51,7 +51,7 @@ def as_it_stands(expected: Value | None, witnesses: Witnesses) -> Verdict:
 def _read_before(expected: Value, witnesses: Witnesses, notes: tuple[str, ...]) -> Verdict | None:
     """Unknown, where NCCL may still run with what was there before; else None."""
     effective = witnesses.effective
-    if not nccl.is_nccl(witnesses.name) or not effective.may_have_read:
+    if not nccl.is_nccl(witnesses.name) or not _may_have_read(witnesses):
         return None
     if _named_if_there(witnesses):
         return None
@@ -82,7 +82,7 @@ def _there_but_in_time(expected: Value, witnesses: Witnesses, notes: tuple[str, 
         notes += ("NCCL made a communicator and did not name it, though it was there from start",)
     conf = witnesses.conf
     from_conf = conf is not None and same(expected, conf.value)
-    if not from_start and not from_conf and effective.may_have_read:
+    if not from_start and not from_conf and _may_have_read(witnesses):
         when = "it was set after the process started" if known else "when it was set is not seen"
         return Verdict(
             "unknown",
@@ -92,7 +92,7 @@ def _there_but_in_time(expected: Value, witnesses: Witnesses, notes: tuple[str, 
             "Launch with NCCL's log (the default), or set it in the profile's env.",
         )
     why, certain = nccl.unacceptable(name, text) if text else ("", False)
-    if why and effective.may_have_read:
+    if why and _may_have_read(witnesses):
         return Verdict(
             "wrong" if certain else "unknown",
             notes,
@@ -110,6 +110,14 @@ def _too_late(witnesses: Witnesses) -> str:
         "it was set too late: the environment has it now, but NCCL had made "
         f"a communicator of {max(effective.complete)} ranks before{others}, and did not find it"
     )
+
+
+def _may_have_read(witnesses: Witnesses) -> bool:
+    """Whether NCCL may have read the variable already, without a word in the log."""
+    effective = witnesses.effective
+    if effective.logged and witnesses.name in nccl.READ_EACH_TIME:
+        return any(ranks > 1 for ranks in (*effective.started, *effective.complete))
+    return effective.may_have_read
 
 
 def _named_if_there(witnesses: Witnesses) -> bool:

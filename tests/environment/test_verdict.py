@@ -87,8 +87,7 @@ CASES = [
     ("overwritten", "same", "took it", None, None, "ok", ""),
     ("overwritten", "same", "no log", None, None, "unknown", "when it was set is not seen"),
     ("overwritten", "same", "no log", "same", None, "ok", "PID 1 above it was started with it"),
-    ("overwritten", "same", "one rank", None, None, "unknown", "when it was set is not seen"),
-    ("overwritten", "same", "one rank", "same", None, "ok", "no communicator of two or more rank"),
+    ("overwritten", "same", "one rank", None, None, "ok", "no communicator of two or more ranks"),
     ("overwritten", "same", "not started", None, None, "ok", "no communicator of two or more"),
     ("same", "same", "silent on all", None, None, "ok", "names a variable where NCCL needs it"),
     ("unreadable", "blind", "took it", None, None, "ok", ""),
@@ -99,7 +98,7 @@ CASES = [
     ("without", "same", "no NCCL", None, None, "ok", "set after start"),
     ("overwritten", "same", "no NCCL", None, None, "ok", "NCCL is not loaded in it"),
     ("without", "same", "no log", None, None, "unknown", "before or after that cannot be told"),
-    ("without", "same", "one rank", None, None, "unknown", "before or after that cannot be told"),
+    ("without", "same", "one rank", None, None, "ok", "set after start"),
     ("overwritten", "same", "no log", "without", None, "unknown", "PID 1 above it was started"),
     ("same", "same", "silent on it", None, None, "ok", "did not name it, though it was there fro"),
     ("overwritten", "same", "silent on it", "same", None, "ok", "did not name it, though it was"),
@@ -118,7 +117,7 @@ CASES = [
     ("overwritten", "other", "no log", "same", None, "unknown", "was Ring at start"),
     ("overwritten", "other", "no log", "without", None, "wrong", "set after start: PID 1 above it"),
     ("same", "other", "no log", None, None, "unknown", "it is Tree now and was Ring at start, and"),
-    ("same", "other", "one rank", None, None, "unknown", "its log does not name the variable"),
+    ("same", "other", "one rank", None, None, "wrong", "it is Tree"),
     ("unreadable", "blind", "took another", None, None, "wrong", "NCCL took Tree"),
     ("same", "other", "took it", None, None, "ok", "the environment has Tree now; NCCL keeps"),
     ("same", "without", "took it", None, None, "ok", "the environment has nothing now"),
@@ -258,6 +257,14 @@ def test_a_number_in_another_spelling_is_the_same_number_to_nccl_alone() -> None
 
     assert verdict("64", Witnesses(NTHREADS, start, spelled)).kind == "ok"
     assert verdict("64", Witnesses("SGLANG_PORT", start, spelled)).kind == "wrong"
+
+
+def test_a_number_may_have_been_read_with_one_rank_alone() -> None:
+    """NCCL keeps numbers; algorithm and protocol it reads anew when there are more ranks."""
+    late = Witnesses(NTHREADS, Initial("whole"), Live(value="512"), EFFECTIVE["one rank"])
+
+    assert verdict("512", late).kind == "unknown"
+    assert verdict("512", attrs.evolve(late, initial=Initial("whole", "512"))).kind == "ok"
 
 
 def test_words_are_compared_letter_by_letter() -> None:
@@ -424,7 +431,7 @@ def test_the_usual_way_out_is_the_profile() -> None:
         (NTHREADS, "500", "wrong", "NCCL takes multiples of 32 from 64 to 512, not 500"),
         (NTHREADS, "1024", "wrong", "NCCL takes multiples of 32 from 64 to 512, not 1024"),
         (NTHREADS, "0", "ok", ""),
-        (ALGO, "Foo", "unknown", "NCCL up to 2.30 does not know Foo"),
+        (ALGO, "Foo", "unknown", "does not know Foo"),
         (ALGO, "allreduce:tree,ring;broadcast:^NVLS", "ok", ""),
         ("NCCL_PROTO", "ll,simple", "ok", ""),
         ("NCCL_P2P_LEVEL", "sys", "wrong", "which are told apart by case"),
