@@ -110,10 +110,9 @@ class ReproduceReport:
         return {**launch, "ok": self.ok, "plan": self.plan.to_dict()}
 
     def view(self) -> View:
-        """The launch, and the two runs' numbers."""
+        """The launch, and which run it repeats."""
         seen = self.launch.view()
-        numbers = "" if self.run_id is None else f", recorded as run {self.run_id}"
-        note = Text(f"Run {self.plan.run.id} again{numbers}.")
+        note = Text(f"Run {self.plan.run.id} again.")
         return attrs.evolve(seen, notes=(*seen.notes, note))
 
     def _repr_html_(self) -> str:
