@@ -14,7 +14,6 @@ import pytest
 pytestmark = pytest.mark.alone
 
 ROUNDS = 7
-BIN = Path(sys.executable).parent
 
 
 def seconds(argv: Sequence[str | Path], cwd: Path) -> float:
@@ -32,8 +31,8 @@ def medians(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
     commands = {
         "import fabric": ([sys.executable, "-c", "import fabric"], folder),
         "import eagleops": ([sys.executable, "-c", "import eagleops"], folder),
-        "invoke --list": ([BIN / "invoke", "--list"], checkout),
-        "eagleops --list": ([BIN / "eagleops", "--list"], folder),
+        "invoke --list": ([sys.executable, "-m", "invoke", "--list"], checkout),
+        "eagleops --list": ([sys.executable, "-m", "eagleops", "--list"], folder),
     }
     for argv, cwd in commands.values():
         seconds(argv, cwd)  # Once for the byte code and the page cache.

@@ -9,76 +9,20 @@ any number; a line ``...`` stands for any lines, and within a line for any words
 
 from __future__ import annotations
 
-import doctest
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import attrs
 import pytest
+
+from parts import examples
+from parts.examples import blocks, commands, matches
+from parts.shared import shipped_port
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-# The shipped profiles name ports, so one process runs all that launches them.
-pytestmark = pytest.mark.xdist_group("shipped-ports")
-
-
-@attrs.frozen
-class Command:
-    """A command of a shell session and what the page says it prints."""
-
-    line: int
-    text: str
-    output: str
-
-
-def blocks(text: str, language: str) -> list[tuple[int, str]]:
-    """A page's blocks of one language, each with the line at which it begins."""
-    return [
-        (text[: found.start(2)].count("\n") + 1, found[2])
-        for found in FENCE.finditer(text)
-        if found[1] == language
-    ]
-
-
-def commands(line: int, block: str) -> list[Command]:
-    """The commands of a ``console`` block."""
-    parsed: list[Command] = []
-    for number, text in enumerate(block.splitlines(), start=line):
-        if text.startswith("$ "):
-            parsed.append(Command(number, text[2:], ""))
-        elif text.startswith("> ") and not parsed[-1].output:
-            parsed[-1] = attrs.evolve(parsed[-1], text=f"{parsed[-1].text}\n{text[2:]}")
-        else:
-            parsed[-1] = attrs.evolve(parsed[-1], output=f"{parsed[-1].output}{text}\n")
-    return parsed
-
-
-def plain(line: str) -> str:
-    """A line with its figures, rules and blanks made alike."""
-    line = re.sub(r"[─━═╭╮╰╯│┃┏┓┗┛┡┩└┘┌┐├┤┬┴┼╴╶╸╺]+", " ", line)
-    line = re.sub(r"\b[0-9a-f]{8,}\b|\d[\d.,:TZ-]*", "#", line)
-    return " ".join(line.split())
-
-
-def _line_pattern(line: str) -> str:
-    return ".*".join(re.escape(part.strip()) for part in line.split("..."))
-
-
-def matches(shown: str, expected: str) -> bool:
-    """Whether an output is what a page says, but for figures and what ``...`` stands for."""
-    pattern = "".join(
-        "(?:.*\n)*" if line.strip() == "..." else f"{_line_pattern(plain(line))}\n"
-        for line in expected.splitlines()
-        if plain(line)
-    )
-    text = "".join(f"{plain(line)}\n" for line in shown.splitlines() if plain(line))
-    return re.fullmatch(pattern, text) is not None
 
 
 @pytest.fixture
@@ -90,10 +34,11 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
         "HOME": str(tmp_path),
         "LANG": "C.UTF-8",
     }
-    yield environment
-    if (tmp_path / ".local").exists():
-        reset = [sys.executable, "-m", "eagleops", "reset-gpus", "--host", "sim", "--json"]
-        subprocess.run(reset, check=True, cwd=tmp_path, env=environment, capture_output=True)
+    with shipped_port():
+        yield environment
+        if (tmp_path / ".local").exists():
+            reset = [sys.executable, "-m", "eagleops", "reset-gpus", "--host", "sim", "--json"]
+            subprocess.run(reset, check=True, cwd=tmp_path, env=environment, capture_output=True)
 
 
 def pages(language: str) -> list[pytest.param]:
@@ -128,14 +73,6 @@ def test_a_shell_session_prints_what_the_page_shows(page, environment, tmp_path)
             assert matches(ran.stdout, command.output), printed
 
 
-class AnyFigure(doctest.OutputChecker):
-    """A doctest's comparison in which a number stands for any number."""
-
-    def check_output(self, want: str, got: str, optionflags: int) -> bool:
-        """Whether what was printed is what was wanted, figures apart."""
-        return super().check_output(want, got, optionflags) or matches(got, want)
-
-
 @pytest.mark.parametrize("page", pages("pycon"))
 def test_a_python_session_prints_what_the_page_shows(page, environment, tmp_path) -> None:
     """A page's pycon blocks are one session in a fresh interpreter, and print what they show."""
@@ -143,7 +80,7 @@ def test_a_python_session_prints_what_the_page_shows(page, environment, tmp_path
     (tmp_path / "session.txt").write_text(session, encoding="utf-8")
 
     ran = subprocess.run(
-        [sys.executable, __file__, tmp_path / "session.txt"],
+        [sys.executable, examples.__file__, tmp_path / "session.txt"],
         check=False,
         cwd=tmp_path,
         env=environment,
@@ -164,10 +101,3 @@ def test_figures_are_alike_and_words_are_not() -> None:
     assert matches("0   21,959 MiB\nready after 12 s (PID 9)\n", page)
     assert not matches("0   21,959 MiB\nnot ready after 12 s (PID 9)\n", page)
     assert not matches("0   21,959 GiB\nready after 12 s (PID 9)\n", page)
-
-
-if __name__ == "__main__":
-    text = Path(sys.argv[1]).read_text(encoding="utf-8")
-    example = doctest.DocTestParser().get_doctest(text, {}, "session", sys.argv[1], 0)
-    runner = doctest.DocTestRunner(checker=AnyFigure(), optionflags=doctest.ELLIPSIS)
-    sys.exit(runner.run(example).failed)

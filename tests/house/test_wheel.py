@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -14,39 +13,40 @@ from pathlib import Path
 
 import pytest
 
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
+from parts.shared import run_folder, shipped_port, turn
 
-# One process builds the wheel and the venv, whatever the number of workers.
-pytestmark = pytest.mark.xdist_group("wheel")
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture(scope="session")
 def wheel(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel built from the files that the repository holds, in a folder of its own."""
-    source = tmp_path_factory.mktemp("source") / "eagleops"
+    """A wheel of the files that the repository holds, built once for all test processes."""
+    folder = run_folder(tmp_path_factory) / "wheel"
+    with turn(folder.with_suffix(".lock")):
+        if not folder.exists():
+            _build(checkout, folder)
+    (built,) = folder.glob("eagleops-*.whl")
+    return built
+
+
+def _build(checkout: Path, folder: Path) -> None:
+    # A copy, for the build writes beside its sources.
+    source = folder.with_name("wheel-source")
     ignore = shutil.ignore_patterns(".*", "build", "dist", "_build", "*.egg-info", "__pycache__")
     shutil.copytree(checkout, source, ignore=ignore)
-    out = tmp_path_factory.mktemp("wheel")
-    subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--outdir", out, source],
-        check=True,
-        capture_output=True,
-        env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
-    )
-    (built,) = out.glob("eagleops-*.whl")
-    return built
+    build = [sys.executable, "-m", "build", "--wheel", "--outdir", folder, source]
+    subprocess.run(build, check=True, capture_output=True)
 
 
 @pytest.fixture(scope="session")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The bin folder of a fresh venv that holds the wheel and what it asks for, no more."""
-    folder = tmp_path_factory.mktemp("installed")
-    venv.create(folder, with_pip=True)
-    subprocess.run(
-        [folder / "bin" / "python", "-m", "pip", "install", "-q", wheel],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
+    folder = run_folder(tmp_path_factory) / "installed"
+    with turn(folder.with_suffix(".lock")):
+        if not folder.exists():
+            venv.create(folder, with_pip=True)
+            install = [folder / "bin" / "python", "-m", "pip", "install", "-q", wheel]
+            subprocess.run(install, check=True, capture_output=True)
     return folder / "bin"
 
 
@@ -106,7 +106,8 @@ def test_an_empty_folder_has_the_shipped_inventory(run: Run) -> None:
 
 def test_the_demo_runs_from_the_wheel(run: Run) -> None:
     """``eagleops demo`` does the main job in an empty folder, and leaves nothing running."""
-    shown = run("eagleops", "demo")
+    with shipped_port():
+        shown = run("eagleops", "demo")
 
     assert shown.returncode == 0, shown.stdout + shown.stderr
     assert "baseline" in shown.stdout

@@ -6,7 +6,7 @@ import pytest
 
 from parts.poll import until
 
-pytestmark = [pytest.mark.real_engine, pytest.mark.xdist_group("real_engine")]
+pytestmark = pytest.mark.real_engine
 
 WORKERS = ("VLLM::EngineCore", "VLLM::Worker_TP0", "VLLM::Worker_TP1")
 OURS = ("NCCL_ALGO", "NCCL_PROTO", "VLLM_CPU_OMP_THREADS_BIND")
