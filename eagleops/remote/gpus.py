@@ -109,6 +109,12 @@ class Gpus:
             return self._smi.memory(limit_s)
         return self._bounded(lambda nvml: nvml.memory(), limit_s)
 
+    def state(self, limit_s: float = LIMIT_S) -> Reading:
+        """What changes while a GPU works, processes left out: for many readings in a row."""
+        if self._smi is not None:
+            return self._smi.state(limit_s)
+        return self._bounded(lambda nvml: nvml.state(), limit_s)
+
     def _open_nvml(self) -> None:
         try:
             self._nvml = within(self._context, LIMIT_S, Nvml)

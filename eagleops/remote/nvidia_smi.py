@@ -204,12 +204,17 @@ class NvidiaSmi:
 
     def read(self) -> Reading:
         """Every fact of every GPU, with the processes in its list."""
+        reading = self.state()
+        return self._with_processes(reading) if reading.gpus else reading
+
+    def state(self, limit_s: float = LIMIT_S) -> Reading:
+        """Every fact of every GPU but its processes: one nvidia-smi, once its fields are known."""
         asked = self._learned.get(self._program, question())
         for _ in range(_TRIES):
-            reading = self._ask(asked)
+            reading = self._ask(asked, limit_s)
             if not isinstance(reading, str):
                 self._learned[self._program] = asked
-                return self._with_processes(reading) if reading.gpus else reading
+                return reading
             known = any(reading == field for _, field in asked)
             narrower = without(asked, reading) if known else self._learn()
             asked = _PLAIN_QUESTION if narrower == asked else narrower

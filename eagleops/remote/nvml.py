@@ -129,6 +129,17 @@ class Nvml:
             gpus.append(gpu)
         return Reading(gpus, problem)
 
+    def state(self) -> Reading:
+        """What changes while a GPU works; names, limits and processes unread."""
+        handles, problem = self._handles()
+        gpus = []
+        for index, handle in handles:
+            gpu = unread(index)
+            gpu["used_mib"] = self._memory(handle)["used_mib"]
+            gpu.update(self._activity(handle))
+            gpus.append(gpu)
+        return Reading(gpus, problem)
+
     def _call(self, names: Tuple[str, ...], *arguments: Any) -> int:
         """The return code of the first function in ``names`` that the library has."""
         for name in names:
@@ -179,28 +190,34 @@ class Nvml:
     def _facts(self, index: int, handle: ctypes.c_void_p) -> Facts:
         gpu = unread(index)
         gpu.update(self._memory(handle))
-        power_mw = self._number(("nvmlDeviceGetPowerUsage",), handle)
         limit_mw = self._number(
             ("nvmlDeviceGetPowerManagementLimit", "nvmlDeviceGetEnforcedPowerLimit"), handle
         )
-        clock, temperature = ("nvmlDeviceGetClockInfo",), ("nvmlDeviceGetTemperature",)
+        gpu.update(self._activity(handle))
         gpu.update(
             uuid=self._text(("nvmlDeviceGetUUID",), handle),
             name=self._text(("nvmlDeviceGetName",), handle),
             bus_id=self._bus_id(handle),
             minor=self._number(("nvmlDeviceGetMinorNumber",), handle),
-            temperature_c=self._number(temperature, handle, ctypes.c_int(_TEMPERATURE_GPU)),
-            power_w=None if power_mw is None else power_mw / 1000,
             power_limit_w=None if limit_mw is None else limit_mw / 1000,
-            sm_clock_mhz=self._number(clock, handle, ctypes.c_int(_CLOCK_SM)),
-            mem_clock_mhz=self._number(clock, handle, ctypes.c_int(_CLOCK_MEM)),
-            utilization_pct=self._utilization(handle),
-            throttle_reasons=self._throttle_reasons(handle),
-            pcie_gen=self._number(("nvmlDeviceGetCurrPcieLinkGeneration",), handle),
-            pcie_width=self._number(("nvmlDeviceGetCurrPcieLinkWidth",), handle),
             processes=self._processes(handle),
         )
         return gpu
+
+    def _activity(self, handle: ctypes.c_void_p) -> Facts:
+        """What a GPU does at this moment, and how it is held back."""
+        power_mw = self._number(("nvmlDeviceGetPowerUsage",), handle)
+        clock, temperature = ("nvmlDeviceGetClockInfo",), ("nvmlDeviceGetTemperature",)
+        return {
+            "temperature_c": self._number(temperature, handle, ctypes.c_int(_TEMPERATURE_GPU)),
+            "power_w": None if power_mw is None else power_mw / 1000,
+            "sm_clock_mhz": self._number(clock, handle, ctypes.c_int(_CLOCK_SM)),
+            "mem_clock_mhz": self._number(clock, handle, ctypes.c_int(_CLOCK_MEM)),
+            "utilization_pct": self._utilization(handle),
+            "throttle_reasons": self._throttle_reasons(handle),
+            "pcie_gen": self._number(("nvmlDeviceGetCurrPcieLinkGeneration",), handle),
+            "pcie_width": self._number(("nvmlDeviceGetCurrPcieLinkWidth",), handle),
+        }
 
     def _number(self, names: Tuple[str, ...], *arguments: Any) -> Optional[int]:
         value = ctypes.c_uint()

@@ -26,6 +26,7 @@ OPERATIONS = (
     "spawn",
     "stop",
     "tail",
+    "telemetry",
     "watch",
 )
 
