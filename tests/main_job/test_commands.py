@@ -187,7 +187,7 @@ def test_a_dry_run_touches_nothing(commands: Commands) -> None:
 
 def test_an_interrupt_is_status_130_and_leaves_the_server(commands: Commands) -> None:
     """Ctrl-C ends the wait, not the server."""
-    commands.write(sim="{start_s: 2.0}")
+    commands.write(sim="{start_s: 6.0}")
     client: subprocess.Popen[str] = commands.start("launch")
     until(lambda: commands("status", "--json").document["servers"], limit_s=20, interval_s=0.1)
 

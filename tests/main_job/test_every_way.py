@@ -167,7 +167,7 @@ def _kind(stdout: str) -> str:
 
 def test_a_server_outlives_sigkill_of_its_client(commands: Callable[..., object]) -> None:
     """SIGKILL of the client during the wait: a later status finds the server, and ready."""
-    commands.write(sim="{start_s: 2.0, warmup_s: 0.1}")
+    commands.write(sim="{start_s: 6.0, warmup_s: 0.1}")
     client: subprocess.Popen[str] = commands.start("launch", "--json")
     until(lambda: "starting" in _states(commands), limit_s=20, interval_s=0.1)
     client.kill()
