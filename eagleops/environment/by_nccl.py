@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from eagleops.environment import nccl_variables as nccl
 from eagleops.environment.origin import origin
-from eagleops.environment.values import (
-    Secret,
-    Value,
-    is_number,
-    nccl_number,
-    quoted,
-    same,
-    same_number,
-)
+from eagleops.environment.values import Secret, Value, quoted, same, same_number
 from eagleops.environment.verdict import SET_IT, Verdict, undo
 from eagleops.environment.witnesses import Witnesses
+from eagleops.knowledge.numbers import is_number, nccl_number
 
 
 def refused(witnesses: Witnesses) -> Verdict:

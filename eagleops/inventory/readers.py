@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from eagleops.inventory.document import Items, Node, Scalar, Table
 from eagleops.inventory.problems import Problem, Wrong, nearest
+from eagleops.profile import secret
 from eagleops.profile.values import (
     FALSE_FLAG,
     FLAG_NAME,
@@ -172,10 +173,10 @@ def variable_name(node: Node) -> str:
     return value
 
 
-def env(node: Node) -> dict[str, str | None]:
+def env(node: Node) -> dict[str, Any]:
     """A profile's variables; None removes one."""
 
-    def read(name: str, value: Node) -> tuple[str, str | None]:
+    def read(name: str, value: Node) -> tuple[str, Any]:
         if not VARIABLE_NAME.match(name):
             problem = f"{name!r} is no variable's name"
             raise wrong(value, problem, "Letters, digits and underscores; no digit first.")
@@ -188,9 +189,21 @@ def env(node: Node) -> dict[str, str | None]:
             )
         if isinstance(value, Scalar) and value.kind == "null":
             return name, None
-        return name, handed_on(value)
+        return name, _secret(value) if isinstance(value, Table) else handed_on(value)
 
     return dict(gathered(pairs(node, read)))
+
+
+def _secret(node: Table) -> dict[str, Any]:
+    """A secret by reference, still as a mapping: the profile makes a reference of it."""
+    if set(node) != {secret.KEY}:
+        raise unexpected(node, "a text or a number", secret.HINT)
+    text_ = text(node[secret.KEY])
+    try:
+        secret.reference({secret.KEY: text_})
+    except ValueError as error:
+        raise wrong(node, "it says of no secret where its value is", str(error)) from None
+    return {secret.KEY: text_}
 
 
 def args(node: Node) -> dict[str, Any]:
@@ -236,7 +249,7 @@ def json_value(node: Node) -> Any:
 
 def _flag_value(value: Node) -> Any:
     if isinstance(value, Table):
-        return json_table(value)
+        return _secret(value) if set(value) == {secret.KEY} else json_table(value)
     if isinstance(value, Items):
         return list_of(_flag_item)(value)
     if value.kind == "boolean":

@@ -91,7 +91,7 @@ _MEANT = {
 # Sections that may stand empty, as they do when each of their lines is a comment.
 _MAY_BE_BLANK = {"args", "env", "inherit", "sim", "extends"}
 # Where the name and the line of an entry are put: no key of any section.
-_NAME, _ORIGIN, _REMOVED = "(name)", "(origin)", "(removed)"
+_NAME, _ORIGIN, _REMOVED, _LINES = "(name)", "(origin)", "(removed)", "(lines)"
 
 
 def section(node: Node | None, kind: type[T], file: str) -> dict[str, T]:
@@ -136,7 +136,8 @@ def structured(node: Node, kind: type[T], also: Mapping[str, Any] | None = None)
     problems = [*_unknown(node, kind), *_missing(node, kind, given)]
     converter = _converter(kind)  # type: ignore[arg-type] # a class is hashable
     try:
-        entry: T = converter.structure({**given, **(also or {}), _REMOVED: nulls}, kind)
+        values = {**given, **(also or {}), _REMOVED: nulls, _LINES: _lines(node)}
+        entry: T = converter.structure(values, kind)
     except cattrs.ClassValidationError as error:
         problems += _problems(error, node)
     if problems:
@@ -152,6 +153,7 @@ def _converter(kind: Any) -> cattrs.Converter:
         "name": override(rename=_NAME, struct_hook=_as_it_is),
         "origin": override(rename=_ORIGIN, struct_hook=_as_it_is),
         "removed": override(rename=_REMOVED, struct_hook=_as_it_is),
+        "lines": override(rename=_LINES, struct_hook=_as_it_is),
         "container_name": override(rename="name", struct_hook=_hook(readers.text)),
     }
     overrides |= {
@@ -166,6 +168,16 @@ def _converter(kind: Any) -> cattrs.Converter:
         ),
     )
     return converter
+
+
+def _lines(node: Table, lead: str = "") -> dict[str, int]:
+    """The line of each key, of the mappings in it too."""
+    lines: dict[str, int] = {}
+    for name, value in node.items():
+        lines[f"{lead}{name}"] = value.line
+        if not lead and isinstance(value, Table):
+            lines |= _lines(value, f"{name}.")
+    return lines
 
 
 def _has(kind: type[Any], name: str) -> bool:

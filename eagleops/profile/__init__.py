@@ -8,6 +8,7 @@ what comes later wins, and null removes. It is pure: nothing here reads a file o
 from eagleops.profile.entry import ProfileEntry
 from eagleops.profile.profile import Profile
 from eagleops.profile.resolution import lineage, resolve
+from eagleops.profile.secret import SecretReference
 from eagleops.profile.values import ArgValue
 
-__all__ = ["ArgValue", "Profile", "ProfileEntry", "lineage", "resolve"]
+__all__ = ["ArgValue", "Profile", "ProfileEntry", "SecretReference", "lineage", "resolve"]

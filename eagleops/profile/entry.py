@@ -36,6 +36,7 @@ class ProfileEntry:
         args: Flags without their dashes; None removes an inherited one.
         env: Variables; None removes an inherited one, and keeps eagleops from adding it.
         removed: The names of fields that were given as null.
+        lines: Where each key stands in its file, 1-based, by dotted key: ``env.NCCL_PROTO``.
 
     Raises:
         ProfileError: for a value that no server can be launched with; its ``where`` is the key.
@@ -63,3 +64,6 @@ class ProfileEntry:
     gpus: tuple[int, ...] | None = attrs.field(default=None, converter=gpu_indices)
     sim: Mapping[str, Any] = attrs.field(factory=dict, converter=frozen_mapping)
     removed: frozenset[str] = frozenset()
+    lines: Mapping[str, int] = attrs.field(
+        factory=dict, converter=frozen_mapping, repr=False, eq=False
+    )

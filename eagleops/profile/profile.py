@@ -45,6 +45,7 @@ class Profile:
         sim: How the embedded box behaves when it runs this profile.
         origin: File and line of the profile itself.
         sources: Which profile each value came from, by dotted key: ``env.NCCL_PROTO``.
+        places: File and line of each value, by the same keys, where they are known.
     """
 
     name: str
@@ -62,12 +63,26 @@ class Profile:
     sim: Mapping[str, Any] = attrs.field(factory=dict, converter=frozen_mapping)
     origin: str = ""
     sources: Mapping[str, str] = attrs.field(factory=dict, converter=frozen_mapping, repr=False)
+    places: Mapping[str, str] = attrs.field(
+        factory=dict, converter=frozen_mapping, repr=False, eq=False
+    )
 
     @property
     def where(self) -> str:
         """The profile as messages name it, for example ``hosts.yaml:31: profiles.baseline``."""
         lead = f"{self.origin}: " if self.origin else ""
         return f"{lead}profiles.{self.name}"
+
+    def place(self, key: str = "") -> str:
+        """Where ``key`` stands, as findings name it: ``hosts.yaml:35: profiles.nccl.env.X``.
+
+        That is the profile that says it, which may be one that this one extends.
+        """
+        if not key:
+            return self.where
+        source = self.sources.get(key, self.name)
+        lead = self.places.get(key) or self.origin
+        return f"{lead}: profiles.{source}.{key}" if lead else f"profiles.{source}.{key}"
 
     def with_(self, *, name: str | None = None, **changes: Any) -> Profile:
         """A new profile: this one, changed as a profile that extends it would change it.
@@ -141,30 +156,48 @@ class Profile:
 def overlaid(profile: Profile, entry: ProfileEntry) -> Profile:
     """``profile`` with what ``entry`` says over it, under the entry's name."""
     values: dict[str, Any] = {}
-    sources = {
-        key: source
-        for key, source in profile.sources.items()
-        if key.partition(".")[0] not in entry.removed
-    }
+    sources = _without(profile.sources, entry.removed)
+    places = _without(profile.places, entry.removed)
+    file = entry.origin.rpartition(":")[0]
     for field in REPLACED:
         if field in entry.removed:
             values[field] = attrs.fields_dict(Profile)[field].default
         elif (given := getattr(entry, field)) is not None:
             values[field] = given
             sources[field] = entry.name
+            places |= _place(entry, file, field)
     for field in MERGED:
         given = getattr(entry, field)
         before = {} if field in entry.removed else getattr(profile, field)
         values[field] = dict(_merged(before, given))
-        for key, value in given.items():
-            sources[f"{field}.{key}"] = entry.name
+        for name, value in given.items():
+            key = f"{field}.{name}"
             if value is None:
-                del sources[f"{field}.{key}"]
+                sources.pop(key, None)
+                places.pop(key, None)
+            else:
+                sources[key] = entry.name
+                places.pop(key, None)
+                places |= _place(entry, file, key)
     nulled = {variable for variable, value in entry.env.items() if value is None}
     unset = (profile.unset | nulled) - set(values["env"])
     return attrs.evolve(
-        profile, name=entry.name, origin=entry.origin, unset=unset, sources=sources, **values
+        profile,
+        name=entry.name,
+        origin=entry.origin,
+        unset=unset,
+        sources=sources,
+        places=places,
+        **values,
     )
+
+
+def _without(keyed: Mapping[str, str], removed: frozenset[str]) -> dict[str, str]:
+    return {key: text for key, text in keyed.items() if key.partition(".")[0] not in removed}
+
+
+def _place(entry: ProfileEntry, file: str, key: str) -> dict[str, str]:
+    return {key: f"{file}:{entry.lines[key]}"} if key in entry.lines and file else {}
 
 
 def _merged(before: Mapping[str, Any], over: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from eagleops.errors import ProfileError
+from eagleops.profile.secret import SecretReference, is_reference, reference
 from eagleops.remote import redact
 
 # A text (a number as it was written), True for a bare flag, a tuple for several values, a
@@ -58,7 +59,12 @@ def env_values(env: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def redacted(values: Mapping[str, Any]) -> dict[str, Any]:
     """Flags or variables as JSON, the values of secret names replaced."""
-    return {name: redact.json_value(_as_json(value), name) for name, value in values.items()}
+    return {
+        name: value.to_dict()
+        if isinstance(value, SecretReference)
+        else redact.json_value(_as_json(value), name)
+        for name, value in values.items()
+    }
 
 
 def shown(values: Mapping[str, Any]) -> str:
@@ -127,6 +133,8 @@ def _arg_value(name: str, value: Any) -> Any:
         raise ProfileError(problem="false is no flag's value", where=where, way_out=FALSE_FLAG)
     if value is None or value is True:
         return value
+    if is_reference(value):
+        return _reference(value, where)
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, list | tuple):
@@ -147,7 +155,17 @@ def _env_value(name: str, value: Any) -> str | None:
             where="env",
             way_out="Letters, digits and underscores; no digit first.",
         )
+    if is_reference(value):
+        return _reference(value, f"env.{name}")
     return None if value is None else _text(value, f"env.{name}", BOOLEAN_VARIABLE)
+
+
+def _reference(value: Mapping[str, Any], where: str) -> SecretReference:
+    try:
+        return reference(value)
+    except ValueError as error:
+        problem = "it says of no secret where its value is"
+        raise ProfileError(problem=problem, where=where, way_out=str(error)) from None
 
 
 def _text(value: Any, where: str, way_out: str = "") -> str:

@@ -18,6 +18,7 @@ from eagleops.server import ServerFacts
 from eagleops.view import Text, Tone, View
 from eagleops.workflows.progress import Progress, Step, events_of, unwatched
 from eagleops.workflows.reset import ResetReport, reset
+from eagleops.workflows.secrets import revealed
 from eagleops.workflows.verify import verify
 
 # A trillion parameters from a cold disk take a good half hour; a hung start takes forever.
@@ -178,21 +179,25 @@ def start(
 def launch_request(
     adapter: Engine, machine: Machine, profile: Profile, *, nccl_log: bool = True
 ) -> dict[str, Any]:
-    """What the ``spawn`` operation is sent: see :mod:`eagleops.remote.spawn`."""
+    """What the ``spawn`` operation is sent: see :mod:`eagleops.remote.spawn`.
+
+    Raises:
+        ProfileError: if the profile names no launchable server, or a secret cannot be had.
+    """
     return {
         "launch_id": secrets.token_hex(16),
         "profile": profile.name,
         "engine": profile.engine,
         "model": profile.model,
         "port": profile.port,
-        "argv": list(adapter.command(profile, profile.python or machine.entry.python)),
+        "argv": revealed(adapter.command(profile, profile.python or machine.entry.python)),
         "env": {
             **machine.launch_env_for(profile.sim),
-            **adapter.environment(profile, nccl_log=nccl_log),
+            **revealed(adapter.environment(profile, nccl_log=nccl_log)),
         },
         "inherit": list(profile.inherit),
         "cwd": profile.cwd,
-        "expected": dict(profile.env),
+        "expected": revealed(profile.env),
         "expected_workers": adapter.expected_workers(profile).to_dict(),
         "readiness": adapter.readiness(profile),
         "nccl_log": nccl_log,

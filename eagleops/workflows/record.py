@@ -16,11 +16,12 @@ from eagleops._version import __version__
 from eagleops.errors import EagleError, LedgerError, ServerDied, ServerNotReady
 from eagleops.ledger import Header, Ledger, Run
 from eagleops.machine import Machine
-from eagleops.profile import Profile
+from eagleops.profile import Profile, SecretReference
 from eagleops.remote import redact
 from eagleops.session import Event
 from eagleops.workflows.launch import LaunchReport, launch
 from eagleops.workflows.progress import Progress, Step, unwatched
+from eagleops.workflows.secrets import secret_values
 
 # What a launch can come to that is worth a line in the ledger.
 Launched = LaunchReport | ServerDied | ServerNotReady
@@ -177,9 +178,14 @@ def installation_parts(machine: Machine, **asked: Any) -> dict[str, Any]:
 
 
 def secrets_of(profile: Profile) -> tuple[str, ...]:
-    """The secret values that a profile holds, by their names."""
+    """The secret values that a profile holds, by their names, or by reference."""
     texts = [*profile.env.items(), *((n, v) for n, v in profile.args.items() if isinstance(v, str))]
-    return tuple(value for name, value in texts if redact.is_secret(name, value))
+    named = tuple(
+        value
+        for name, value in texts
+        if redact.is_secret(name, value) and not isinstance(value, SecretReference)
+    )
+    return (*named, *secret_values(profile))
 
 
 def _launch_parts(launched: Launched, snapshot: Mapping[str, Any]) -> dict[str, Any]:

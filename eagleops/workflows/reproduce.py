@@ -22,6 +22,7 @@ from eagleops.view import Text, Tone, View
 from eagleops.workflows.launch import READY_LIMIT_S, LaunchReport, start
 from eagleops.workflows.progress import Progress, Step, unwatched
 from eagleops.workflows.record import installation_parts, record_launch
+from eagleops.workflows.secrets import with_values
 
 # Parts that tell where a run takes place, not what it came to.
 PLACE = ("packages", "models", "gpus", "machine")
@@ -145,7 +146,7 @@ def plan_reproduction(
         run,
         supplied=machine.launch_env_for(sim),
         require_free_mib=machine.entry.idle_mib,
-        profile=profile,
+        profile=profile and with_values(profile),
         same_host=same_host,
     )
     now = _place_now(machine, run, request)

@@ -11,6 +11,7 @@ from eagleops.errors import ProfileError, UsageError
 from eagleops.profile import Profile
 from eagleops.session import OnEvent
 from eagleops.workflows.progress import Progress, events_of, unwatched
+from eagleops.workflows.secrets import revealed
 
 # As their makers write them.
 _ENGINE_NAMES = {"sglang": "SGLang", "vllm": "vLLM"}
@@ -65,7 +66,7 @@ def verify(
             where=machine.name,
             way_out="Say what: --expect NAME=VALUE (more than once), or --profile PROFILE.",
         )
-    asked = {**(profile.env if profile else {}), **(expected or {})}
+    asked = {**(revealed(profile.env) if profile else {}), **(expected or {})}
     read = machine.call(
         "environ", name=name, pid=pid, names=list(asked), on_event=events_of("verify", progress)
     )

@@ -16,7 +16,8 @@ import attrs
 import pytest
 
 from eagleops.environment import judge
-from eagleops.environment.values import nccl_number, same_number
+from eagleops.environment.values import same_number
+from eagleops.knowledge.numbers import nccl_number
 from environment.programs import (
     BLIND,
     LINKED,

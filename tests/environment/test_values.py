@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 
 from eagleops.environment.values import (
     Secret,
-    is_number,
-    nccl_number,
     quoted,
     same,
     same_number,
     shown,
 )
+from eagleops.knowledge.numbers import is_number, nccl_number
 
 STRTOLL = ctypes.CDLL(None).strtoll
 STRTOLL.restype = ctypes.c_longlong
