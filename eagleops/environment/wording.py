@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from eagleops.environment.nccl_variables import is_nccl
 from eagleops.environment.story import TONES
 from eagleops.environment.values import shown
 from eagleops.view import Cell, Column, Table, Text, Tone, View
@@ -121,7 +122,12 @@ def _down(report: EnvReport) -> Table:
 def view(report: EnvReport) -> View:
     """The table, what is not ok and why, and the conclusion."""
     tone = {0: Tone.GOOD, 1: Tone.BAD, 3: Tone.WARNING}[report.exit_status]
-    notes = [*_problems(report.judged()), *_remarks(report), *_bystanders(report)]
+    notes = [
+        *_problems(report.judged()),
+        *_remarks(report),
+        *_bystanders(report),
+        *_proofs(report),
+    ]
     head = ": ".join(filter(None, (report.host, report.server, report.conclusion)))
     return View((table(report),), Text(head, tone), tuple(notes))
 
@@ -166,6 +172,30 @@ def _bystanders(report: EnvReport) -> list[Text]:
     pids = list(dict.fromkeys(pid for pid, _ in aside))
     return [
         Text(f"not counted, for it is no worker that is known ({_pids(pids)}): without {names}")
+    ]
+
+
+def _proofs(report: EnvReport) -> list[Text]:
+    """What the good verdicts on NCCL's variables rest on."""
+    verdicts = [
+        one.verdict
+        for _, name, one in report.judged()
+        if is_nccl(name) and one.verdict.kind == "ok"
+    ]
+    proved = sum(verdict.proved for verdict in verdicts)
+    if not verdicts:
+        return []
+    if proved == len(verdicts):
+        rest = ""
+    else:
+        whys = Counter(aside for verdict in verdicts for aside in verdict.asides[-1:])
+        why = f" ({whys.most_common(1)[0][0]})" if whys else ""
+        rest = f"; the others rest on the live environment{why}"
+    return [
+        Text(
+            f"NCCL's own log proves {proved} of {len(verdicts)} verdicts on its variables{rest}",
+            Tone.DIM,
+        )
     ]
 
 
