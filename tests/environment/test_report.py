@@ -59,8 +59,10 @@ def test_all_well_is_one_line_that_says_what_was_looked_at() -> None:
     )
     assert report.view().conclusion.text == f"box: baseline: {report.conclusion}"
     assert [note.text for note in report.view().notes] == [
-        "NCCL's own log proves 0 of 6 verdicts on its variables; the others rest on the live "
-        "environment (NCCL is not loaded in it)"
+        (
+            "NCCL's own log proves 0 of 6 verdicts on its variables; the others rest on the live "
+            "environment (NCCL is not loaded in it)"
+        )
     ]
 
 
