@@ -16,9 +16,15 @@ FENCES = {
     "paramiko": ("eagleops.transport",),
     "invoke": ("eagleops.tasks",),
     "rich": ("eagleops.render", "eagleops.tasks", "eagleops.view"),
-    "requests": (),
+    "requests": ("eagleops.streaming",),
     "yaml": ("eagleops.inventory", "eagleops.profile"),
-    "subprocess": ("eagleops.transport", "eagleops.remote", "eagleops.sim"),
+    # A secret's `cmd:` runs here, never on a machine.
+    "subprocess": (
+        "eagleops.remote",
+        "eagleops.sim",
+        "eagleops.transport",
+        "eagleops.workflows.secrets",
+    ),
     "eagleops.sim": ("eagleops.machine", "eagleops.sim"),
 }
 

@@ -79,7 +79,7 @@ def test_every_key_of_hosts_yaml_has_its_line(checkout: Path, section: str, kind
     page = sections((checkout / "docs/reference/hosts-yaml.md").read_text(encoding="utf-8"))
     # Names of entries are keys themselves, a container's is asked for as `name`, and where a
     # container has an address the keys of SSH are the hosts' ones.
-    own = {"name", "origin", "removed"}
+    own = {"name", "origin", "removed", "lines"}
     shared = {field.name for field in attrs.fields(HostEntry)} if kind is ContainerEntry else set()
     keys = {field.name for field in attrs.fields(kind)} - own - (shared - {"address"})
     if "container_name" in keys:
