@@ -1,0 +1,123 @@
+"""Rules on values as texts: secrets, and what only a shell would have understood."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from eagleops.engines import engine
+from eagleops.errors import ProfileError
+from eagleops.lint.rule import Told, rule
+from eagleops.lint.subject import Subject
+from eagleops.profile import SecretReference
+from eagleops.remote import redact
+
+_EXPANSION = re.compile(r"\$\{?[A-Za-z_]\w*\}?|\$\(|`")
+_PLACEHOLDER = re.compile(
+    r"<[a-z][\w -]*>|\bCHANGEME\b|\bTODO\b|^/path/to/|^your[-_ ]", re.IGNORECASE
+)
+# eagleops puts the server's state folder in its place.
+_OURS = re.compile(r"\{state_dir\}")
+
+
+@rule("not-launchable", "error")
+def launchable(subject: Subject) -> Iterator[Told]:
+    """The engine can make a command and an environment of the profile."""
+    profile = subject.profile
+    try:
+        adapter = engine(profile.engine)
+        adapter.command(profile, "python3")
+        adapter.environment(profile)
+        adapter.expected_workers(profile)
+    except ProfileError as error:
+        key = error.where.partition(f"profiles.{profile.name}.")[2]
+        yield profile.place(key), error.problem, error.way_out
+
+
+@rule("secret-literal", "warning")
+def literal(subject: Subject) -> Iterator[Told]:
+    """A secret stands nowhere in the inventory, but where its value is."""
+    for name, value in subject.profile.env.items():
+        if _is_literal(name, value):
+            message = f"the value of {name} stands in the inventory: whoever reads it has it"
+            fix = f"Write {name}: {{secret: env:{name}}} (file:PATH, cmd:COMMAND), or inherit it."
+            yield subject.env_place(name), message, fix
+    for name, given in subject.profile.args.items():
+        if isinstance(given, str) and _is_literal(name, given):
+            message = f"the value of {name} stands in the inventory: whoever reads it has it"
+            variable = name.upper().replace("-", "_")
+            fix = f"Write {name}: {{secret: env:{variable}}}."
+            yield subject.profile.place(f"args.{name}"), message, fix
+
+
+def _is_literal(name: str, value: str) -> bool:
+    return not isinstance(value, SecretReference) and redact.is_secret(name, value)
+
+
+@rule("secret-argv", "note")
+def in_argv(subject: Subject) -> Iterator[Told]:
+    """A secret does not stand in a command line, which every user of the machine can read."""
+    for name, value in subject.profile.args.items():
+        if isinstance(value, SecretReference) or redact.is_secret(name, str(value)):
+            message = f"{name} stands in the server's command line, which ps shows to every user"
+            better = "VLLM_API_KEY" if subject.profile.engine == "vllm" else ""
+            fix = f"Set {better} instead." if better and name == "api-key" else ""
+            yield subject.profile.place(f"args.{name}"), message, fix
+
+
+@rule("shell-syntax", "warning")
+def shell(subject: Subject) -> Iterator[Told]:
+    """No value waits for a shell: none reads it, so ``$HOME`` stays ``$HOME``."""
+    for key, value in subject.texts:
+        where = subject.profile.place(key)
+        if value.startswith("~"):
+            message = f"no shell reads {value!r}: ~ stays ~"
+            yield where, message, "Write the whole path."
+        elif (found := _EXPANSION.search(value)) and not value.startswith("{"):
+            message = f"no shell reads it: {found[0]!r} stays as it is"
+            yield where, message, "Write what it stands for."
+
+
+@rule("stray-characters", "warning")
+def stray(subject: Subject) -> Iterator[Told]:
+    """No value has quotes around it, blanks at its ends, or a placeholder in it."""
+    for key, value in subject.texts:
+        where = subject.profile.place(key)
+        if value != value.strip():
+            yield where, f"{value!r} begins or ends with a blank, which is handed on", ""
+        elif len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
+            message = f"the quotes of {value} are part of the value: the server gets them too"
+            yield where, message, f"Write {value[1:-1]}."
+        elif found := _PLACEHOLDER.search(value):
+            yield where, f"{found[0]!r} looks like a placeholder", "Write the real value."
+
+
+@rule("inherit-set", "note")
+def inherited(subject: Subject) -> Iterator[Told]:
+    """A variable is either inherited from the machine or set."""
+    for name in subject.profile.inherit:
+        if name in subject.profile.env:
+            message = f"{name} is inherited and set: the profile's value holds"
+            yield subject.env_place(name), message, "Take it out of inherit."
+
+
+@rule("witness", "warning")
+def witness(subject: Subject) -> Iterator[Told]:
+    """The environment of the workers can be proved once they run."""
+    env = subject.profile.env
+    if env.get("SPT_NOENV", "1") in {"", "0"} or "SPT_NOENV" in subject.profile.unset:
+        message = "without SPT_NOENV=1 the workers' titles overwrite /proc/PID/environ: verify-env "
+        where = subject.env_place("SPT_NOENV") if "SPT_NOENV" in env else subject.profile.place()
+        yield where, message + "has one witness less", "Leave it to eagleops."
+
+
+@rule("legacy-variable", "warning", "sglang")
+def legacy(subject: Subject) -> Iterator[Told]:
+    """No SGL_ variable overwrites its SGLANG_ one."""
+    for name in subject.profile.env:
+        if not name.startswith("SGL_"):
+            continue
+        newer = f"SGLANG_{name.removeprefix('SGL_')}"
+        message = f"SGLang copies {name} over {newer}"
+        message += ", which is set too: it is lost" if newer in subject.profile.env else ""
+        yield subject.env_place(name), message, f"Write {newer}."
