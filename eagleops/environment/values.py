@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,16 +53,20 @@ def value_of(content: str | Mapping[str, Any] | None, salt: str) -> Value | None
 
 
 def shown(value: Value | None) -> str | None:
-    """As it may be shown: a secret is not."""
-    return REDACTED if isinstance(value, Secret) else value
+    """As it may be shown: a secret is not, and bytes that are no text are escaped."""
+    if isinstance(value, Secret):
+        return REDACTED
+    if value is None:
+        return None
+    return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def quoted(value: Value | None) -> str:
-    """As it stands in a sentence."""
+    """As it stands in a sentence: its ends are seen, and it cannot move a terminal's cursor."""
     text = shown(value)
     if text is None:
         return "nothing"
-    return text if re.fullmatch(r"[^\s'\"]+", text) else repr(text)
+    return text if text and text.isprintable() and not set(text) & set(" '\"") else repr(text)
 
 
 def same(expected: Value, seen: Value | None) -> bool:

@@ -42,7 +42,7 @@ def undo(witnesses: Witnesses) -> str:
     conf, live = witnesses.conf, witnesses.live
     if conf is not None and live.value is not None and same(conf.value, live.value):
         return f"Take it out of {conf.path}, or set it in the profile's env: that is stronger."
-    if engines_doing(witnesses):
+    if any(override.forced for override in engines_doing(witnesses)):
         return "The engine sets it itself; the profile cannot, unless one of its flags does."
     return SET_IT
 

@@ -129,6 +129,10 @@ class Override(Protocol):
     def value(self) -> str | None:
         """What it is set to; None for a value that the engine makes up."""
 
+    @property
+    def forced(self) -> bool:
+        """Whether it replaces a value that was set before."""
+
     def told(self, engine: str) -> str:
         """The override in words."""
 

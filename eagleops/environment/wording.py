@@ -212,6 +212,7 @@ def _cell(process: ProcessReport, name: str) -> Cell:
 
 def _short(text: str | None) -> str:
     text = text or ""
+    text = text if text.isprintable() else repr(text)[1:-1]
     if len(text) <= MOST_VALUE_CHARACTERS:
         return text
     return text[: MOST_VALUE_CHARACTERS - 1] + "…"

@@ -102,7 +102,8 @@ def _record(context: Context, name: Optional[str]) -> Record:
 
 
 def _living(server: Dict[str, Any]) -> List[int]:
-    pids: List[int] = server["tree"]
+    main: int = server["pid"]
+    pids: List[int] = sorted(server["tree"], key=lambda pid: (pid != main, pid))
     if not pids:
         raise Failure(
             "not_running",

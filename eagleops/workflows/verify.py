@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from eagleops.engines import ENGINES, ExpectedWorkers, Override, Role
+from eagleops.engines import ENGINES, ExpectedWorkers, Override
+from eagleops.engines import Engine as EngineAdapter
+from eagleops.engines.roles import python_role
 from eagleops.environment import Engine, EnvReport, judge
 from eagleops.errors import ProfileError, UsageError
 from eagleops.profile import Profile
@@ -74,7 +76,7 @@ def verify(
     recorded = {} if profile is not None else spec.get("expected", {})
     values = _with_state_dir({**recorded, **asked}, read["server"])
     chosen = engine or (profile.engine if profile else "") or (read["server"] or {}).get("engine")
-    facts = _engine_facts(chosen, profile, spec)
+    facts = _engine_facts(chosen or _recognised(read["processes"]), profile, read)
     return judge(read, values, host=machine.name, engine=facts)
 
 
@@ -109,43 +111,52 @@ def _with_state_dir(
     }
 
 
-def _engine_facts(name: str | None, profile: Profile | None, spec: Mapping[str, Any]) -> Engine:
-    adapter = ENGINES.get(name or "")
+def _engine_facts(name: str, profile: Profile | None, read: Mapping[str, Any]) -> Engine:
+    adapter = ENGINES.get(name)
     if adapter is None:
-        return Engine(role=_any_role)
+        return Engine(role=lambda _title, argv: python_role(argv))
     workers = (
         adapter.expected_workers(profile)
         if profile is not None
-        else ExpectedWorkers.from_dict(spec.get("expected_workers", {}))
+        else ExpectedWorkers.from_dict((read["spec"] or {}).get("expected_workers", {}))
     )
     return Engine(
         name=_ENGINE_NAMES.get(adapter.name, adapter.name),
         role=adapter.role,
         missing=workers.missing,
-        overrides=_overrides(adapter.name, profile, spec),
+        overrides=_overrides(adapter, profile or _as_found(adapter.name, read)),
     )
 
 
-def _any_role(title: str, argv: Sequence[str]) -> Role | None:
-    """The role by whichever engine knows the title."""
-    roles = (adapter.role(title, argv) for adapter in ENGINES.values())
-    return next((role for role in roles if role is not None), None)
+def _recognised(processes: Iterable[Mapping[str, Any]]) -> str:
+    """The engine whose adapter knows a title; Python's own helpers look alike in all."""
+    for process in processes:
+        title, argv = process["title"], process["argv"]
+        for adapter in ENGINES.values():
+            if adapter.role(title, argv) not in (None, python_role(argv)):
+                return adapter.name
+    return ""
 
 
-def _overrides(
-    engine: str, profile: Profile | None, spec: Mapping[str, Any]
-) -> tuple[Override, ...]:
-    if profile is None:
-        profile = Profile(
-            name="as launched",
-            engine=engine,
-            args=_flags(spec.get("argv", ())),
-            env={n: v for n, v in spec.get("expected", {}).items() if v is not None},
-        )
+def _overrides(adapter: EngineAdapter, profile: Profile) -> tuple[Override, ...]:
     try:
-        return ENGINES[engine].overrides(profile)
+        return adapter.overrides(profile)
     except ProfileError:  # a flag that no engine takes: what it does is then not known
         return ()
+
+
+def _as_found(engine: str, read: Mapping[str, Any]) -> Profile:
+    """A profile of the server as it was started: by its record, or by its main process."""
+    spec, processes = read["spec"], read["processes"]
+    argv: Iterable[str] = ()
+    started_with: Mapping[str, Any] = {}
+    if spec is not None:
+        argv, started_with = spec["argv"], spec["expected"]
+    elif processes:
+        main: Mapping[str, Any] = processes[0]
+        argv, started_with = main["argv"], main["initial"]["variables"]
+    env = {name: value for name, value in started_with.items() if isinstance(value, str)}
+    return Profile(name="as found", engine=engine, args=_flags(argv), env=env)
 
 
 def _flags(argv: Iterable[str]) -> dict[str, str | bool]:

@@ -398,6 +398,10 @@ def test_a_report_shows_itself_in_a_notebook() -> None:
 
     shown = judge(reading, {"A": "1"})._repr_html_()
 
+    odd = judge(result(process(10, "x", live=live({"A": "\x1b[31m\udcff"}))), {"A": "1"})
+
+    assert cell_text(odd.table().rows[2][2]) == r"wrong: \x1b[31m\\xff"
+    odd.view().to_html().encode("utf-8")
     assert "<b>" not in shown
     assert "wrong: &lt;b&gt;" in shown
 

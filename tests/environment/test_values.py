@@ -97,3 +97,10 @@ def test_a_secret_that_was_not_recorded_equals_nothing() -> None:
 def test_values_stand_in_sentences_so_that_their_ends_are_seen() -> None:
     """Blanks and emptiness are quoted."""
     assert [quoted(each) for each in ("LL", "", "a b", None)] == ["LL", "''", "'a b'", "nothing"]
+
+
+def test_no_value_reaches_a_terminal_as_a_command() -> None:
+    """Control characters and bytes that are no text are escaped."""
+    assert quoted("\x1b[31m") == r"'\x1b[31m'"
+    assert quoted(b"\xff".decode("utf-8", "surrogateescape")) == r"\xff"
+    assert shown("é\udcff") == r"é\xff"

@@ -374,6 +374,7 @@ class Sets:
 
     name: str
     value: str | None
+    forced: bool = True
 
     def told(self, engine: str) -> str:
         """In words."""
@@ -405,6 +406,8 @@ def test_what_the_engine_does_is_told_as_the_engines_doing() -> None:
         "The engine sets it itself; the profile cannot, unless one of its flags does."
     )
     assert (kept.kind, kept.notes) == ("ok", ())
+    fills_a_gap = attrs.evolve(known, overrides=(Sets(name, "8", forced=False),))
+    assert verdict("1", fills_a_gap).way_out == SET_IT
     assert unseen.notes[0].startswith("the engine may have set it: SGLang sets ")
 
 

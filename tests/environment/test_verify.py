@@ -141,6 +141,25 @@ def test_a_server_that_eagleops_did_not_launch_is_verified_by_its_pid(machine, l
     assert [worker.role for worker in profiled.missing_workers] == ["detokenizer"]
 
 
+def test_what_an_engine_sets_itself_is_told_of_a_server_that_nobody_launched(machine) -> None:
+    """Titles tell the engine, and its adapter what it does."""
+    plan = {
+        "start": "fork",
+        "before": [["environ", "CUDA_DEVICE_MAX_CONNECTIONS", "8"]],
+        "steps": [["title", "sglang::scheduler"]],
+        "names": [],
+    }
+    given = {**os.environ, "CUDA_DEVICE_MAX_CONNECTIONS": "1", "SPT_NOENV": "1"}
+    with python_worker(Path(sys.executable), plan, given) as (main, worker):
+        report = verify(machine, pid=main.pid, expected={"CUDA_DEVICE_MAX_CONNECTIONS": "1"})
+
+    verdict = report.counted[0].variables["CUDA_DEVICE_MAX_CONNECTIONS"].verdict
+    assert [one.pid for one in report.counted] == [worker.pid]
+    assert (verdict.kind, verdict.why) == ("wrong", "it is 8")
+    assert any("changed by the engine: SGLang" in note for note in verdict.notes)
+    assert verdict.way_out.startswith("The engine sets it itself")
+
+
 def test_a_pid_without_an_expectation_is_refused_before_anything_is_asked(machine) -> None:
     """Nothing could be judged."""
     with pytest.raises(UsageError) as refused:
