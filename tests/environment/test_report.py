@@ -363,6 +363,25 @@ def test_the_story_tells_of_the_first_witness_in_each_state(state, said: str) ->
     assert said in report.explain("NCCL_ALGO").text
 
 
+@pytest.mark.parametrize(
+    ("name", "log_name", "said"),
+    [
+        ("SGLANG_X", "before-spawn", "NCCL does not read it"),
+        ("NCCL_NET", "before-spawn", "made: 1 of two or more ranks"),
+        ("NCCL_NTHREADS", "invalid", "NCCL took 500; NCCL said: Invalid NCCL_NTHREADS 500"),
+        ("NCCL_NET", "one-rank", "made: none of two or more ranks"),
+        ("NCCL_DEBUG", "one-rank", "NCCL reads it once, at its first call, and does not name it"),
+        ("NCCL_NET", "one-rank", "NCCL reads it once, where it first needs it"),
+    ],
+)
+def test_the_story_tells_of_nccls_log_and_of_its_silence(name, log_name, said) -> None:
+    """What NCCL took, what it refused, and when it would have read what it does not name."""
+    pid = {"before-spawn": 1006, "invalid": 1409, "one-rank": 748}[log_name]
+    reading = result(process(pid, MAIN, nccl=log(log_name, pid)))
+
+    assert said in judge(reading, {name: "1"}).explain(name).text
+
+
 def test_the_story_chooses_what_is_not_ok() -> None:
     """Without a PID the process that needs explaining is explained."""
     report = judge(two_workers(NCCL_ALGO="Tree"), ASKED, engine=SGLANG)
