@@ -17,7 +17,8 @@
     │   ├── OperationFailed        an operation over there reported a typed failure
     │   ├── NotDrained             GPU memory was not released in time
     │   ├── ServerDied             a server ended before it was ready
-    │   └── ServerNotReady         a server was not ready in time
+    │   ├── ServerNotReady         a server was not ready in time
+    │   └── RequestFailed          a server refused a request, or broke its answer off
     ├── LedgerError             1  the ledger cannot be read or written
     │   └── LedgerDamaged          its file was damaged, and was set aside
     └── CannotTell              3  a witness was blind
@@ -198,6 +199,17 @@ class ServerNotReady(CheckFailed):
 
     server: str = ""
     log_tail: tuple[str, ...] = ()
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class RequestFailed(CheckFailed):
+    """A server refused a request, did not answer it, or broke its answer off.
+
+    Attributes:
+        status: The HTTP status; None where none came.
+    """
+
+    status: int | None = None
 
 
 @attrs.define(eq=False, slots=False, kw_only=True)

@@ -101,7 +101,7 @@ class Host:
             record=record,
             progress=progress,
         )
-        return Server(self.machine, report.server.name, report)
+        return Server(self.machine, report.server.name, report, self.ledger)
 
     def launch_report(
         self, profile: Profile, *, record: bool = True, **settings: Any
@@ -128,7 +128,7 @@ class Host:
             UsageError: if there are several and none was named.
             Unreachable: if the host cannot be reached.
         """
-        return Server(self.machine, the_server(self.machine, name))
+        return Server(self.machine, the_server(self.machine, name), ledger=self.ledger)
 
     def run(
         self,

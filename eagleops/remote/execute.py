@@ -13,9 +13,15 @@ from typing import Any, Dict, Generator, List, Optional
 
 from eagleops.remote.context import Context
 from eagleops.remote.failure import Failure
+from eagleops.remote.redact import REDACTED
+from eagleops.remote.servers import find_record
 
 POLL_S = 0.05
 CHUNK_BYTES = 256 * 1024
+# What makes a process one of a server's: of another program it would be untrue.
+_OF_THE_SERVER = frozenset(
+    {"EAGLEOPS_SERVER", "EAGLEOPS_LAUNCH_ID", "NCCL_DEBUG_FILE", "SGLANG_RUN_ID"}
+)
 
 
 def execute(
@@ -24,6 +30,8 @@ def execute(
     env: Optional[Dict[str, str]] = None,
     stdin: str = "",
     max_bytes: int = 64 * 1024 * 1024,
+    env_of: Optional[str] = None,
+    tell: bool = False,
 ) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
     """Runs ``argv`` and gathers its output.
 
@@ -34,18 +42,26 @@ def execute(
         env: Its whole environment, or None for this process's own.
         stdin: What it reads, in base64.
         max_bytes: More output than this is a failure, never cut silently.
+        env_of: A launched server whose environment it gets, in place of ``env``; without
+            secrets, which are on no record.
+        tell: Yield ``log`` events with the lines of both streams as they come.
 
     Raises:
-        Failure: ``not_found``, ``not_executable``, ``bad_argument``, ``time_limit`` or
-            ``too_much_output``.
+        Failure: ``not_found``, ``not_executable``, ``bad_argument``, ``time_limit``,
+            ``too_much_output`` or ``no_such_server``.
     """
     started = time.monotonic()
+    if env_of is not None:
+        env = _environment_of(context, env_of)
     process = _start(argv, env)
     streams = _Streams(process, base64.b64decode(stdin))
     try:
         while streams.open:
             streams.pass_on(POLL_S)
             streams.check(argv[0], max_bytes)
+            lines = streams.lines() if tell else []
+            if lines:
+                yield {"event": "log", "lines": lines}
             context.sleep(0)
         # Both streams may end before the process does: it may close them.
         while not _ended(process):
@@ -63,6 +79,16 @@ def execute(
         "stdout": streams.text("stdout"),
         "stderr": streams.text("stderr"),
         "elapsed_s": time.monotonic() - started,
+    }
+
+
+def _environment_of(context: Context, server: str) -> Dict[str, str]:
+    """What the server was launched with; what marks its own processes is left out."""
+    recorded = find_record(context, server).spec.get("env") or {}
+    return {
+        name: value
+        for name, value in recorded.items()
+        if value != REDACTED and name not in _OF_THE_SERVER
     }
 
 
@@ -104,6 +130,8 @@ class _Streams:
         self._left = memoryview(stdin)
         self._pipes = [process.stdin, process.stdout, process.stderr]
         self._read: Dict[str, List[bytes]] = {"stdout": [], "stderr": []}
+        self._told = {"stdout": 0, "stderr": 0}
+        self._begun: Dict[str, bytes] = {"stdout": b"", "stderr": b""}
         self._selector = selectors.DefaultSelector()
         for name in self._read:
             self._selector.register(getattr(process, name), selectors.EVENT_READ, name)
@@ -129,6 +157,19 @@ class _Streams:
         if self.read_bytes > max_bytes:
             message = "{} wrote more than {} bytes".format(name, max_bytes)
             raise Failure("too_much_output", message)
+
+    def lines(self) -> List[str]:
+        """The lines of both streams that have ended since the last call.
+
+        A progress bar ends its lines with a carriage return.
+        """
+        found: List[str] = []
+        for name, pieces in self._read.items():
+            text = self._begun[name] + b"".join(pieces[self._told[name] :])
+            self._told[name] = len(pieces)
+            *ended, self._begun[name] = text.replace(b"\r", b"\n").split(b"\n")
+            found += [line.decode("utf-8", "replace") for line in ended if line.strip()]
+        return found
 
     def close(self) -> None:
         """Closes what is still open."""

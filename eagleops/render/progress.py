@@ -30,6 +30,8 @@ TITLES = {
     "verify": "reading what the workers really run with",
     "stop": "ending the server's processes",
     "record": "recording what it runs on",
+    "bench": "measuring",
+    "load": "the engine's own benchmark",
 }
 LOG_LINES = 4
 BAR_WIDTH = 24
@@ -59,6 +61,8 @@ class Stage:
                 self.peak_mib[gpu["index"]] = max(used, self.peak_mib.get(gpu["index"], 0))
         elif kind == "log":
             self.log = (self.log + list(event["lines"]))[-LOG_LINES:]
+        elif kind == "bench":
+            self.detail, self.log = bench_line(event), bench_gpus(event)
         elif kind == "state":
             self.detail = event.get("detail") or event.get("state", "")
         elif kind in {"signalled", "gone"}:
@@ -89,6 +93,35 @@ class Stage:
                 grid.add_row(f"    GPU {gpu['index']}", bar, f"{used:,} MiB")
             return grid
         return Text("\n".join(f"    {line}" for line in self.log), style="dim", no_wrap=True)
+
+
+def bench_line(event: Mapping[str, Any]) -> str:
+    """Which run is measured, how far it is, and what the runs before it gave."""
+    run, done = event["run"], event["done"]
+    head = f"run {run} of {event['runs']}" if run > 0 else "warm-up"
+    so_far = ", ".join(f"{tok_s:.1f}" for tok_s in done)
+    return f"{head}, {event['tokens']} of {event['of']} tokens" + (
+        f"  ({so_far} tok/s so far)" if done else ""
+    )
+
+
+def bench_gpus(event: Mapping[str, Any]) -> list[str]:
+    """A line on the GPUs: the hottest, all their power, the slowest clock, who is throttled."""
+    gpus = event["gpus"]
+    if not gpus:
+        return []
+    told: dict[str, list[float]] = {
+        name: [gpu[name] for gpu in gpus if gpu.get(name) is not None]
+        for name in ("temperature_c", "power_w", "sm_clock_mhz")
+    }
+    parts = [f"{len(gpus)} GPUs"]
+    if told["temperature_c"]:
+        parts.append(f"up to {max(told['temperature_c']):.0f} °C")
+    if told["power_w"]:
+        parts.append(f"{sum(told['power_w']):,.0f} W")
+    if told["sm_clock_mhz"]:
+        parts.append(f"SM clock from {min(told['sm_clock_mhz']):,.0f} MHz")
+    return [", ".join(parts)]
 
 
 @attrs.define(eq=False)

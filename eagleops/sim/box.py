@@ -209,6 +209,7 @@ def _programs(layout: Layout) -> list[tuple[Path, str, int]]:
     engines = {
         "sglang/__init__.py": ("sglang", "__version__"),
         "sglang/launch_server.py": ("sglang.main", "main"),
+        "sglang/bench_serving.py": ("sglang.bench_serving", "main"),
         "vllm/__init__.py": ("vllm", "__version__"),
         "vllm/entrypoints/__init__.py": None,
         "vllm/entrypoints/cli/__init__.py": None,

@@ -2,7 +2,7 @@
 
 from invoke.collection import Collection
 
-from eagleops.tasks import demo, gpus, inventory, ledger, servers
+from eagleops.tasks import bench, demo, gpus, inventory, ledger, servers
 
 namespace = Collection(
     inventory.hosts,
@@ -13,6 +13,7 @@ namespace = Collection(
     servers.verify_env,
     servers.logs,
     servers.stop,
+    bench.bench,
     ledger.runs,
     ledger.show,
     ledger.diff,

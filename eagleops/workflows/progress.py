@@ -15,9 +15,9 @@ class Step:
     """One thing that happened on the way.
 
     Attributes:
-        stage: ``look``, ``kill``, ``drain``, ``spawn``, ``ready``, ``verify``, ``stop`` or
-            ``record``; or, of a workflow that shows others, ``$`` and the command that
-            the next stages are.
+        stage: ``look``, ``kill``, ``drain``, ``spawn``, ``ready``, ``verify``, ``bench``,
+            ``load``, ``stop`` or ``record``; or, of a workflow that shows others, ``$`` and
+            the command that the next stages are.
         event: The remote operation's event, or an empty mapping where the stage begins.
     """
 

@@ -1,0 +1,1 @@
+"""Asking a served model for text, and hearing each token as it comes."""

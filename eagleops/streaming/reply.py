@@ -1,0 +1,53 @@
+"""A streamed reply as it was heard: when its tokens came, and how many the engine counts."""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen
+class Reply:
+    """One whole reply. Times are seconds from the moment at which its request was sent.
+
+    Attributes:
+        first_s: To the first event that brought tokens.
+        last_s: To the last one that did.
+        first_tokens: How many tokens the first one brought, as the engine counts; 1 where it
+            does not say.
+        completion_tokens: As the engine counts; None where it does not say. An event may bring
+            several tokens or none: events are never counted in their place.
+        prompt_tokens: Likewise.
+        cached_tokens: Of the prompt, those that a cache held.
+        verify_cycles: Of speculative decoding; None where it does not say.
+        events: How many brought tokens.
+        finish_reason: ``length``, ``stop``, or another word of the engine's.
+    """
+
+    first_s: float
+    last_s: float
+    first_tokens: int
+    completion_tokens: int | None
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    verify_cycles: int | None = None
+    events: int = 0
+    finish_reason: str = ""
+
+    @property
+    def decode_s(self) -> float:
+        """From the first tokens to the last."""
+        return self.last_s - self.first_s
+
+    @property
+    def decoded_tokens(self) -> int | None:
+        """The tokens that came after the first event."""
+        if self.completion_tokens is None:
+            return None
+        return self.completion_tokens - self.first_tokens
+
+    @property
+    def tok_s(self) -> float | None:
+        """Decode speed; None where the engine counts no tokens or sent all of them at once."""
+        if not self.decoded_tokens or self.decode_s <= 0:
+            return None
+        return self.decoded_tokens / self.decode_s

@@ -1,0 +1,231 @@
+"""Bench: how fast one stream of tokens comes, and what the machine did meanwhile."""
+
+from __future__ import annotations
+
+import time
+
+import attrs
+
+from eagleops.errors import CannotTell, CheckFailed
+from eagleops.ledger.run import now_utc
+from eagleops.machine import Machine
+from eagleops.measuring import prompts
+from eagleops.measuring.prompts import Prompt
+from eagleops.measuring.speculation import Cycles
+from eagleops.measuring.telemetry import Sample, between, windows
+from eagleops.streaming.http import STALL_LIMIT_S, HttpClient
+from eagleops.streaming.reply import Reply
+from eagleops.workflows.bench_engine import Counting, counting_of
+from eagleops.workflows.bench_notes import noted
+from eagleops.workflows.bench_result import BenchResult, Conditions, Run
+from eagleops.workflows.bench_subject import Subject, look
+from eagleops.workflows.progress import Progress, Step, unwatched
+from eagleops.workflows.reach import measured, reached
+from eagleops.workflows.sampling import Sampling
+
+TELL_INTERVAL_S = 0.2
+
+
+@attrs.frozen
+class Settings:
+    """What is asked of the server.
+
+    Attributes:
+        runs: Replies that count.
+        tokens: Of each reply.
+        warmups: Replies before that do not count.
+        stall_s: How long no token may come.
+    """
+
+    runs: int = 5
+    tokens: int = 256
+    warmups: int = 1
+    prompt: Prompt = attrs.field(factory=lambda: prompts.prompt(prompts.DEFAULT))
+    stall_s: float = STALL_LIMIT_S
+
+
+def bench(
+    machine: Machine,
+    name: str,
+    settings: Settings | None = None,
+    *,
+    sample: bool = True,
+    interval_s: float = 0.1,
+    direct: bool = False,
+    api_key: str | None = None,
+    progress: Progress = unwatched,
+) -> BenchResult:
+    """Measures the server ``name``: one request at a time, greedy, each to its last token.
+
+    Args:
+        machine: Where it runs.
+        name: The server's.
+        settings: What is asked of it.
+        sample: Watch the GPUs meanwhile, over a second session.
+        interval_s: From one look at them to the next.
+        direct: Connect to the machine's address, not through its transport.
+        api_key: The server's, if it wants one.
+        progress: Told of each run.
+
+    Raises:
+        CheckFailed: if there is no such server, it does not serve, it was started with
+            simulated acceptance, or it broke a reply off (RequestFailed).
+        CannotTell: if the server counts no tokens.
+        Unreachable: if the machine cannot be reached, or was lost.
+    """
+    asked = settings or Settings()
+    if asked.runs < 1 or asked.tokens < 2 or asked.warmups < 0:  # noqa: PLR2004
+        raise CheckFailed(problem="a bench needs a run, and two tokens to measure between")
+    progress(Step("bench"))
+    subject = look(machine, name)
+    with reached(machine, name, subject.port, direct=direct, api_key=api_key) as (client, way):
+        counting = counting_of(subject.server.engine, client)
+        route = measured(client, way, counting.idle_path)
+        sampling = Sampling(machine, interval_s=interval_s) if sample else None
+        bencher = _Bencher(client, counting, asked, sampling, progress)
+        if sampling is None:
+            heard = bencher.run()
+        else:
+            with sampling:
+                heard = bencher.run()
+    samples = sampling.samples if sampling else ()
+    runs = noted([one.run(samples, subject) for one in heard], subject)
+    conditions = Conditions(
+        tokens=asked.tokens,
+        warmups=asked.warmups,
+        prompt=asked.prompt.name,
+        prompt_tokens=heard[-1].reply.prompt_tokens,
+        route=route,
+        flushed=counting.flushed,
+        sampled_by=sampling.source if sampling else "none",
+        sample_hz=_rate(samples),
+    )
+    return BenchResult(
+        host=machine.name,
+        server=name,
+        profile=subject.server.profile,
+        engine=subject.server.engine,
+        launch_id=subject.server.launch_id,
+        measured=runs,
+        conditions=conditions,
+        notes=_notes(subject, counting, sampling),
+        telemetry=tuple(map(subject.own, samples)),
+    )
+
+
+@attrs.frozen
+class _Heard:
+    """One reply and when it was heard, by this client's monotonic clock."""
+
+    number: int
+    begun_utc: str
+    began_s: float
+    ended_s: float
+    reply: Reply
+    cycles: Cycles | None
+
+    def run(self, samples: tuple[Sample, ...], subject: Subject) -> Run:
+        """With what the server's GPUs did meanwhile."""
+        mine = map(subject.own, between(samples, self.began_s, self.ended_s))
+        gpus = windows(tuple(mine))
+        return Run(self.number, self.begun_utc, self.reply, self.cycles, gpus)
+
+
+class _Bencher:
+    """The requests of one bench."""
+
+    def __init__(
+        self,
+        client: HttpClient,
+        counting: Counting,
+        settings: Settings,
+        sampling: Sampling | None,
+        progress: Progress,
+    ) -> None:
+        self._client = client
+        self._counting = counting
+        self._settings = settings
+        self._sampling = sampling
+        self._progress = progress
+        self._done: list[float] = []
+        self._told_s = 0.0
+
+    def run(self) -> list[_Heard]:
+        """Warm-ups, then the runs that count."""
+        for number in range(self._settings.warmups):
+            self._one(-number)
+        return [self._one(number) for number in range(1, self._settings.runs + 1)]
+
+    def _one(self, number: int) -> _Heard:
+        settings = self._settings
+        before = self._counting.begin(self._client)
+        text = settings.prompt.for_run(number)
+        dialect = self._counting.dialect
+        begun_utc, began_s = now_utc(), time.monotonic()
+        reader = dialect.reader()
+        for heard in self._client.stream(dialect, text, settings.tokens, stall_s=settings.stall_s):
+            reader = heard
+            self._tell(number, reader.tokens, time.monotonic() - began_s)
+        ended_s = time.monotonic()
+        reply = self._judged(reader.reply())
+        cycles = self._counting.end(self._client, reply, before)
+        if number > 0:
+            self._done.append(reply.tok_s or 0.0)
+        self._tell(number, reply.completion_tokens or 0, ended_s - began_s, now=True)
+        return _Heard(number, begun_utc, began_s, ended_s, reply, cycles)
+
+    def _judged(self, reply: Reply | None) -> Reply:
+        """A reply that has a speed.
+
+        Raises:
+            CheckFailed, CannotTell: for one that has none.
+        """
+        where = self._client.where
+        if reply is None:
+            raise CheckFailed(problem="the reply ended without a token", where=where)
+        if reply.completion_tokens is None:
+            raise CannotTell(
+                problem="the server does not say how many tokens it sent, and events are no "
+                "tokens: no speed can be told",
+                where=where,
+                way_out="It must answer `stream_options: {include_usage: true}`.",
+            )
+        if reply.tok_s is None:
+            raise CheckFailed(
+                problem=f"all {reply.completion_tokens} tokens came at once: there is no time "
+                "between the first and the last",
+                where=where,
+                way_out="Does something between here and the server buffer streams? Or ask for "
+                "more tokens: --tokens.",
+            )
+        return reply
+
+    def _tell(self, number: int, tokens: int, elapsed_s: float, *, now: bool = False) -> None:
+        at_s = time.monotonic()
+        if not now and at_s - self._told_s < TELL_INTERVAL_S:
+            return
+        self._told_s = at_s
+        event = {
+            "event": "bench",
+            "run": number,
+            "runs": self._settings.runs,
+            "tokens": tokens,
+            "of": self._settings.tokens,
+            "elapsed_s": elapsed_s,
+            "done": list(self._done),
+            "gpus": list(self._sampling.latest) if self._sampling else [],
+        }
+        self._progress(Step("bench", event))
+
+
+def _rate(samples: tuple[Sample, ...]) -> float | None:
+    if len(samples) < 2:  # noqa: PLR2004
+        return None
+    return (len(samples) - 1) / (samples[-1].at_s - samples[0].at_s)
+
+
+def _notes(subject: Subject, counting: Counting, sampling: Sampling | None) -> tuple[str, ...]:
+    notes = [*subject.notes, *counting.notes]
+    if sampling is not None and sampling.problem:
+        notes.append(f"The GPUs were not watched to the end: {sampling.problem}")
+    return tuple(dict.fromkeys(notes))
