@@ -83,15 +83,16 @@ class Table:
         variables: Those that are described, by name.
         undescribed: Names that NCCL reads and nobody describes.
         foreign: Names with ``NCCL_`` in front that others than NCCL read.
+        names: Every name that NCCL reads.
     """
 
     variables: Mapping[str, Variable]
     undescribed: frozenset[str]
     foreign: frozenset[str]
+    names: frozenset[str] = attrs.field(init=False)
 
-    @property
-    def names(self) -> frozenset[str]:
-        """Every name that NCCL reads."""
+    @names.default
+    def _every(self) -> frozenset[str]:
         return self.undescribed | self.variables.keys()
 
 

@@ -77,6 +77,7 @@ class Host:
         profile: Profile,
         *,
         name: str | None = None,
+        lint_first: bool = True,
         reset_first: bool = True,
         wait: bool = True,
         verify: bool = True,
@@ -94,6 +95,7 @@ class Host:
         report = self.launch_report(
             profile,
             name=name,
+            lint_first=lint_first,
             reset_first=reset_first,
             wait=wait,
             verify_after=verify,

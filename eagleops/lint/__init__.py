@@ -5,11 +5,12 @@ the engines' flags stands in :mod:`eagleops.knowledge`.
 """
 
 from eagleops.lint.checking import lint
-from eagleops.lint.facts import ConfFile, Facts
+from eagleops.lint.facts import UNASKED, ConfFile, Facts
 from eagleops.lint.finding import Finding, Severity, counted, worst
 from eagleops.lint.rule import Rule, rules
 
 __all__ = [
+    "UNASKED",
     "ConfFile",
     "Facts",
     "Finding",

@@ -180,11 +180,12 @@ def overridden(subject: Subject) -> Iterator[Told]:
 def filled_in(subject: Subject) -> Iterator[Told]:
     """Variables of NCCL that the engine sets where the profile does not."""
     filled = {
-        override.name: override.value
+        override.name: override
         for override in subject.overrides
         if override.name.startswith("NCCL_") and override.name not in subject.profile.env
     }
-    for name in sorted(filled):
-        rows = [o for o in subject.overrides if o.name == name]
-        told = rows[-1].told(_TITLES[subject.profile.engine])
-        yield subject.profile.place(), f"{told}", f"Set {name} yourself if you mean another value."
+    if filled:
+        title = _TITLES[subject.profile.engine]
+        told = "; ".join(filled[name].told(title) for name in sorted(filled))
+        fix = "Set them yourself if you mean other values."
+        yield subject.profile.place(), told, fix

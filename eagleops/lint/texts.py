@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from eagleops.engines import engine
 from eagleops.errors import ProfileError
@@ -51,14 +52,21 @@ def literal(subject: Subject) -> Iterator[Told]:
 
 
 def _is_literal(name: str, value: str) -> bool:
-    return not isinstance(value, SecretReference) and redact.is_secret(name, value)
+    if isinstance(value, SecretReference) or not _may_name_a_secret(name):
+        return False
+    return redact.is_secret(name, value)
+
+
+@lru_cache(maxsize=4096)
+def _may_name_a_secret(name: str) -> bool:
+    return redact.is_secret(name)
 
 
 @rule("secret-argv", "note")
 def in_argv(subject: Subject) -> Iterator[Told]:
     """A secret does not stand in a command line, which every user of the machine can read."""
     for name, value in subject.profile.args.items():
-        if isinstance(value, SecretReference) or redact.is_secret(name, str(value)):
+        if isinstance(value, SecretReference) or _is_literal(name, str(value)):
             message = f"{name} stands in the server's command line, which ps shows to every user"
             better = "VLLM_API_KEY" if subject.profile.engine == "vllm" else ""
             fix = f"Set {better} instead." if better and name == "api-key" else ""

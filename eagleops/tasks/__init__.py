@@ -2,13 +2,14 @@
 
 from invoke.collection import Collection
 
-from eagleops.tasks import bench, demo, gpus, inventory, ledger, servers
+from eagleops.tasks import bench, demo, gpus, inventory, ledger, profiles, servers
 
 namespace = Collection(
     inventory.hosts,
     inventory.doctor,
     gpus.status,
     gpus.reset_gpus,
+    profiles.lint,
     servers.launch,
     servers.verify_env,
     servers.logs,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         **HOST_HELP,
         "profile": "a profile of hosts.yaml (its default profile without)",
         "name": "the server's name (the profile's without)",
+        "lint": "check the profile before anything is touched; without, it is launched as it is",
         "reset": "reset the GPUs before; without, a GPU in use refuses the launch",
         "wait": "wait until it is ready",
         "verify": "prove the workers' environment once it is ready",
@@ -32,6 +33,7 @@ def launch(
     profile: str | None = None,
     host: str | None = None,
     name: str | None = None,
+    lint: bool = True,
     reset: bool = True,
     wait: bool = True,
     verify: bool = True,
@@ -40,13 +42,14 @@ def launch(
     drain_timeout: float = 60.0,
     record: bool = True,
 ) -> LaunchReport:
-    """Reset, start a profile, wait until it is ready, verify its environment."""
+    """Lint, reset, start a profile, wait until it is ready, verify its environment."""
     library = call.library()
     chosen = library.profile(profile)
     with call.progress() as progress:
         return library.host(host).launch_report(
             chosen,
             name=name,
+            lint_first=lint,
             reset_first=reset,
             wait=wait,
             verify_after=verify,

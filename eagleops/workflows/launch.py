@@ -12,10 +12,12 @@ import attrs
 from eagleops.engines import Engine, engine
 from eagleops.environment import EnvReport
 from eagleops.errors import CheckFailed, EagleError, ServerDied, ServerNotReady
+from eagleops.lint import Finding, counted
 from eagleops.machine import Machine
 from eagleops.profile import Profile
 from eagleops.server import ServerFacts
 from eagleops.view import Text, Tone, View
+from eagleops.workflows.lint import checked
 from eagleops.workflows.progress import Progress, Step, events_of, unwatched
 from eagleops.workflows.reset import ResetReport, reset
 from eagleops.workflows.secrets import revealed
@@ -33,6 +35,7 @@ class LaunchReport:
         reset: What the reset before it did; None with ``reset=False``.
         ready_s: Seconds from the start to ready; None where nobody waited.
         environment: The verdict on its workers' environment; None where none was asked for.
+        findings: What the linter found; None where nobody linted.
         run_id: Its number in the ledger; None where it was not recorded.
         notice: Why it was not, or what was done to the ledger's file.
     """
@@ -42,6 +45,7 @@ class LaunchReport:
     reset: ResetReport | None
     ready_s: float | None
     environment: EnvReport | None
+    findings: tuple[Finding, ...] | None = None
     run_id: int | None = None
     notice: str = ""
 
@@ -66,12 +70,16 @@ class LaunchReport:
             "notice": self.notice or None,
             "reset": None if self.reset is None else self.reset.to_dict(),
             "environment": None if self.environment is None else self.environment.to_dict(),
+            "lint": as_json(self.findings),
         }
 
     def view(self) -> View:
         """The environment's table, and a line on the server."""
         tables = () if self.environment is None else self.environment.view().tables
         notes = () if self.environment is None else (self.environment.view().conclusion,)
+        if self.findings:
+            told = f"lint: {counted(self.findings)} (eagleops lint --profile {self.server.profile})"
+            notes = (*notes, Text(told, Tone.DIM))
         if self.notice:
             notes = (*notes, Text(self.notice, Tone.WARNING))
         return View(tables, self._conclusion(), notes)
@@ -93,6 +101,7 @@ def launch(
     profile: Profile,
     *,
     name: str | None = None,
+    lint_first: bool = True,
     reset_first: bool = True,
     wait: bool = True,
     verify_after: bool = True,
@@ -107,6 +116,7 @@ def launch(
         machine: Where.
         profile: What.
         name: The server's; the profile's name without one.
+        lint_first: Check the profile before anything is touched.
         reset_first: Reset the GPUs before; without it a GPU in use refuses the launch.
         wait: Wait until the server is ready.
         verify_after: Prove the workers' environment once it is ready.
@@ -116,13 +126,15 @@ def launch(
         progress: Told of each step.
 
     Raises:
-        ProfileError: before anything is touched, if the profile names no launchable server.
+        ProfileError: before anything is touched, if the profile names no launchable server, or
+            the linter finds an error in it.
         CheckFailed: if the GPUs did not drain, a server of that name lives, or the port is
             taken; ServerDied and ServerNotReady once it was started.
         Unreachable: if the machine cannot be reached, or was lost.
     """
+    findings = checked(profile) if lint_first else None
     adapter = engine(profile.engine)
-    return start(
+    report = start(
         machine,
         adapter,
         launch_request(adapter, machine, profile, nccl_log=nccl_log),
@@ -134,6 +146,12 @@ def launch(
         drain_timeout_s=drain_timeout_s,
         progress=progress,
     )
+    return attrs.evolve(report, findings=findings)
+
+
+def as_json(findings: tuple[Finding, ...] | None) -> list[dict[str, Any]] | None:
+    """Findings as a run records them; None where nobody linted."""
+    return None if findings is None else [finding.to_dict() for finding in findings]
 
 
 def start(

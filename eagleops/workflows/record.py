@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 
+from eagleops import lint as linter
 from eagleops._version import __version__
 from eagleops.errors import EagleError, LedgerError, ServerDied, ServerNotReady
 from eagleops.ledger import Header, Ledger, Run
@@ -19,7 +20,7 @@ from eagleops.machine import Machine
 from eagleops.profile import Profile, SecretReference
 from eagleops.remote import redact
 from eagleops.session import Event
-from eagleops.workflows.launch import LaunchReport, launch
+from eagleops.workflows.launch import LaunchReport, as_json, launch
 from eagleops.workflows.progress import Progress, Step, unwatched
 from eagleops.workflows.secrets import secret_values
 
@@ -63,9 +64,11 @@ def launch_and_record(
     try:
         report = launch(machine, profile, progress=progress, **settings)
     except (ServerDied, ServerNotReady) as ended:
-        record(path, machine, profile, ended, progress=progress)
+        linted = as_json(linter.lint(profile)) if settings.get("lint_first", True) else None
+        record(path, machine, profile, ended, lint=linted, progress=progress)
         raise
-    recorded = record(path, machine, profile, report, progress=progress)
+    linted = as_json(report.findings)
+    recorded = record(path, machine, profile, report, lint=linted, progress=progress)
     return attrs.evolve(report, run_id=recorded.run_id, notice=recorded.notice)
 
 

@@ -1,0 +1,20 @@
+"""Commands on profiles: nothing is launched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eagleops.tasks.command import Call, command
+
+if TYPE_CHECKING:
+    from eagleops.workflows.lint import LintReport
+
+
+@command(help={"profile": "a profile of hosts.yaml (all of them without)"})
+def lint(call: Call, profile: str | None = None) -> LintReport:
+    """Check profiles: NCCL's values, flags by version, speculation, sizes, ports, secrets."""
+    from eagleops.workflows.lint import lint_profiles
+
+    library = call.library()
+    names = [profile] if profile else library.inventory.profile_names()
+    return lint_profiles(map(library.profile, names))
