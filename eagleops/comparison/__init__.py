@@ -1,0 +1,1 @@
+"""What measurements say side by side: differences, their certainty, their fairness. Pure."""

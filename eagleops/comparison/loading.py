@@ -1,0 +1,31 @@
+"""Packages that not every installation has, loaded when they are used."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from eagleops.errors import UsageError
+
+_NEEDED_FOR = {
+    "scipy": ("stats", "a comparison's statistics need it"),
+    "numpy": ("stats", "a comparison's statistics need it"),
+    "matplotlib": ("plots", "a report's plots need it"),
+    "jinja2": ("plots", "a report needs it"),
+}
+
+
+def load(module: str) -> Any:
+    """Imports a module of an extra.
+
+    Raises:
+        UsageError: if it is not installed, with the line that installs it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as missing:
+        extra, purpose = _NEEDED_FOR[module.partition(".")[0]]
+        raise UsageError(
+            problem=f"{module.partition('.')[0]} is not installed, and {purpose}",
+            way_out=f"pip install 'eagleops[{extra}]'",
+        ) from missing
