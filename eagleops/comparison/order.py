@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 from eagleops.errors import UsageError
 
@@ -23,7 +23,7 @@ def order_of(text: str) -> Order:
             problem=f"expected {', '.join(ORDERS[:-1])} or {ORDERS[-1]}, got {text}",
             where="--order",
         )
-    return cast("Order", text)
+    return text
 
 
 def rounds(
