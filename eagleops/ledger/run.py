@@ -30,6 +30,7 @@ PARTS = (
     "samples",
     "telemetry",
     "bench",
+    "comparison",
     "log",
     "outcome",
 )
@@ -52,6 +53,7 @@ PARTS = (
 ``telemetry``       ``gpus``: per ``index`` the medians of ``sm_clock_mhz`` and the like, and
                     ``throttled``: the share of time by reason
 ``bench``           the figures: ``tok_s`` (its ``median``), ``accept_length``
+``comparison``      of which comparison it is a part: ``id``, ``key``, ``profile``, ``restart``
 ``log``             where the server's log stands, and its last lines where it died
 ``outcome``         one of :data:`OUTCOMES`, and a ``detail``
 ==================  ==================================================================
