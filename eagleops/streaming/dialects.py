@@ -8,9 +8,6 @@ from typing import Any, Protocol
 
 from eagleops.streaming.reply import Reply
 
-# SGLang's events repeat the whole text so far: one is read when a new figure is of use.
-READ_INTERVAL_S = 0.1
-
 Document = Mapping[str, Any]
 
 
@@ -70,32 +67,32 @@ class SglangGenerate:
 
 
 class _SglangReader:
+    """Every event repeats the whole text so far: one is read when a figure of it is asked for."""
+
     def __init__(self) -> None:
-        self.tokens = 0
         self.last_s = 0.0
         self._first_s = 0.0
         self._first_tokens = 0
         self._events = 0
-        self._read_s = 0.0
-        self._latest = ""
+        self._unread = ""
         self._meta: Document = {}
 
+    @property
+    def tokens(self) -> int:
+        return int(self._newest_meta().get("completion_tokens") or 0)
+
     def take(self, data: str, at_s: float) -> None:
-        self._latest = data
-        if '"error"' in data[:64]:
+        if not data.startswith("{") or '"error"' in data[:64]:
             raise StreamError(_message(_document(data)))
         self._events += 1
-        self.last_s = at_s
-        if self._events == 1 or at_s - self._read_s >= READ_INTERVAL_S:
-            self._read(at_s)
+        self._unread, self.last_s = data, at_s
         if self._events == 1:
             self._first_s, self._first_tokens = at_s, self.tokens
 
     def reply(self) -> Reply | None:
         if not self._events:
             return None
-        self._read(self.last_s)
-        meta = self._meta
+        meta = self._newest_meta()
         reason = meta.get("finish_reason")
         return Reply(
             first_s=self._first_s,
@@ -109,11 +106,11 @@ class _SglangReader:
             finish_reason=str(reason.get("type") if isinstance(reason, dict) else reason or ""),
         )
 
-    def _read(self, at_s: float) -> None:
-        document = _document(self._latest)
-        self._read_s = at_s
-        self._meta = document.get("meta_info") or {}
-        self.tokens = int(self._meta.get("completion_tokens") or 0)
+    def _newest_meta(self) -> Document:
+        if self._unread:
+            self._meta = _document(self._unread).get("meta_info") or {}
+            self._unread = ""
+        return self._meta
 
 
 class OpenAiCompletions:

@@ -13,6 +13,7 @@ from eagleops.measuring import prompts
 from eagleops.measuring.prompts import Prompt
 from eagleops.measuring.speculation import Cycles
 from eagleops.measuring.telemetry import Sample, between, windows
+from eagleops.streaming.dialects import Reader
 from eagleops.streaming.http import STALL_LIMIT_S, HttpClient
 from eagleops.streaming.reply import Reply
 from eagleops.workflows.bench_engine import Counting, counting_of
@@ -165,13 +166,13 @@ class _Bencher:
         reader = dialect.reader()
         for heard in self._client.stream(dialect, text, settings.tokens, stall_s=settings.stall_s):
             reader = heard
-            self._tell(number, reader.tokens, time.monotonic() - began_s)
+            self._tell(number, reader)
         ended_s = time.monotonic()
         reply = self._judged(reader.reply())
         cycles = self._counting.end(self._client, reply, before)
         if number > 0:
             self._done.append(reply.tok_s or 0.0)
-        self._tell(number, reply.completion_tokens or 0, ended_s - began_s, now=True)
+        self._tell(number, reader, now=True)
         return _Heard(number, begun_utc, began_s, ended_s, reply, cycles)
 
     def _judged(self, reply: Reply | None) -> Reply:
@@ -200,7 +201,7 @@ class _Bencher:
             )
         return reply
 
-    def _tell(self, number: int, tokens: int, elapsed_s: float, *, now: bool = False) -> None:
+    def _tell(self, number: int, reader: Reader, *, now: bool = False) -> None:
         at_s = time.monotonic()
         if not now and at_s - self._told_s < TELL_INTERVAL_S:
             return
@@ -209,9 +210,8 @@ class _Bencher:
             "event": "bench",
             "run": number,
             "runs": self._settings.runs,
-            "tokens": tokens,
+            "tokens": reader.tokens,
             "of": self._settings.tokens,
-            "elapsed_s": elapsed_s,
             "done": list(self._done),
             "gpus": list(self._sampling.latest) if self._sampling else [],
         }
