@@ -115,7 +115,7 @@ def test_a_server_that_dies_in_the_middle(served: Serve) -> None:
 
 
 def test_an_engine_that_answers_500(served: Serve) -> None:
-    """vLLM's core has died: HTTP 500 and its words."""
+    """HTTP 500 and its words, where the core of vLLM has died."""
     server = served(engine="vllm", fail="serve")
 
     with pytest.raises(RequestFailed) as refused:
