@@ -134,8 +134,8 @@ def _launch_env(box: SimBox, sim: dict[str, Any]) -> dict[str, str]:
 
 def _mounts(box: SimBox) -> dict[str, str]:
     """The container has this interpreter and this package under their own names."""
-    package = str(Path(eagleops.__file__).parents[1])
-    folders = {sys.prefix, sys.base_prefix, package, str(box.directory)}
+    imported = {path for path in sys.path if Path(path).is_dir()}
+    folders = {sys.prefix, sys.base_prefix, *imported, str(box.directory)}
     return {folder: folder for folder in _outermost(folders)}
 
 

@@ -189,7 +189,7 @@ def test_an_interrupt_is_status_130_and_leaves_the_server(commands: Commands) ->
     """Ctrl-C ends the wait, not the server."""
     commands.write(sim="{start_s: 6.0}")
     client: subprocess.Popen[str] = commands.start("launch")
-    until(lambda: commands("status", "--json").document["servers"], limit_s=20, interval_s=0.1)
+    until(lambda: commands("status", "--json").document["servers"], limit_s=60, interval_s=0.1)
 
     client.send_signal(signal.SIGINT)
     _, stderr = client.communicate(timeout=20)
@@ -198,7 +198,7 @@ def test_an_interrupt_is_status_130_and_leaves_the_server(commands: Commands) ->
     assert "Traceback" not in stderr
     until(
         lambda: commands("status", "--json").document["servers"][0]["state"] == "ready",
-        limit_s=20,
+        limit_s=60,
         interval_s=0.2,
     )
 

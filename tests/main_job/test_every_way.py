@@ -76,7 +76,7 @@ def test_a_server_outlives_the_link(make_place: Make, way: str) -> None:
     assert "the outcome is unknown" in lost.value.problem
 
     other = place.again()
-    until(lambda: other.call("servers")["servers"][0]["state"] == "ready", limit_s=20)
+    until(lambda: other.call("servers")["servers"][0]["state"] == "ready", limit_s=60)
     other.close()
 
 
@@ -169,11 +169,11 @@ def test_a_server_outlives_sigkill_of_its_client(commands: Callable[..., object]
     """SIGKILL of the client during the wait: a later status finds the server, and ready."""
     commands.write(sim="{start_s: 6.0, warmup_s: 0.1}")
     client: subprocess.Popen[str] = commands.start("launch", "--json")
-    until(lambda: "starting" in _states(commands), limit_s=20, interval_s=0.1)
+    until(lambda: "starting" in _states(commands), limit_s=60, interval_s=0.1)
     client.kill()
     client.communicate()
 
-    until(lambda: _states(commands) == ["ready"], limit_s=20, interval_s=0.2)
+    until(lambda: _states(commands) == ["ready"], limit_s=60, interval_s=0.2)
     assert commands("verify-env", "--json").document["ok"]
 
 

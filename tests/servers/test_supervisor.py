@@ -27,7 +27,7 @@ def pythons() -> list[str]:
 def test_a_servers_whole_life_on_another_python(tmp_path, python) -> None:
     """Launch, watch, tail, stop: the oldest and the newest Python do it alike."""
     if python is None:
-        needs.cannot("neither Python 3.8 nor 3.13 is built here (pyenv)")
+        pytest.skip("neither Python 3.8 nor 3.13 is built here (pyenv; Debian has neither)")
     place = local_place(tmp_path, LocalTransport())
     place.python = python
     try:

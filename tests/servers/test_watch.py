@@ -44,6 +44,7 @@ def start(place, session, engine: str, *arguments: object, **fields) -> dict:
     return server
 
 
+@pytest.mark.alone
 def test_ready_is_noticed_at_once(any_place, record_property) -> None:
     """From the engine's own mark to the event: less than 200 ms, by every way in."""
     session = any_place.session()
