@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from eagleops.library import Host, Library, Server, load
+    from eagleops.library.compare import compare
     from eagleops.profile import Profile
 
 _HOMES = {
@@ -35,6 +36,7 @@ _HOMES = {
     "Server": "eagleops.library",
     "Unreachable": "eagleops.errors",
     "UsageError": "eagleops.errors",
+    "compare": "eagleops.library.compare",
     "load": "eagleops.library",
 }
 
@@ -49,6 +51,7 @@ __all__ = [
     "Unreachable",
     "UsageError",
     "__version__",
+    "compare",
     "load",
 ]
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import attrs
 
+from eagleops.errors import UsageError
+from eagleops.inventory import Inventory
 from eagleops.library.server import Server
 from eagleops.machine import Machine
 from eagleops.profile import Profile
@@ -29,15 +31,32 @@ class Host:
     Attributes:
         machine: What can be asked.
         ledger: Where its runs are recorded; None for the user's own ledger.
+        inventory: Whose profiles its methods may be given by name; None for no names.
     """
 
     machine: Machine
     ledger: Path | None = None
+    inventory: Inventory | None = None
 
     @property
     def name(self) -> str:
         """As in hosts.yaml."""
         return self.machine.name
+
+    def profile(self, name: str) -> Profile:
+        """The inventory's profile of that name, resolved.
+
+        Raises:
+            ProfileError: if there is none of that name, or it is abstract.
+            UsageError: if the host is of no inventory.
+        """
+        if self.inventory is None:
+            raise UsageError(
+                problem=f"profile {name} is named, and there is no inventory to find it in",
+                where=self.name,
+                way_out="Give the profile itself.",
+            )
+        return self.inventory.profile(name)
 
     def status(self) -> StatusReport:
         """GPUs, who holds them, and the servers with their state.

@@ -35,7 +35,7 @@ class Library:
         Raises:
             InventoryError: if there is none of that name.
         """
-        return Host(self._fleet.machine(name), self.inventory.ledger)
+        return Host(self._fleet.machine(name), self.inventory.ledger, self.inventory)
 
     def profile(self, name: str | None = None) -> Profile:
         """The profile of that name, resolved; the default one without a name.

@@ -2,7 +2,7 @@
 
 from invoke.collection import Collection
 
-from eagleops.tasks import bench, demo, gpus, inventory, ledger, profiles, servers
+from eagleops.tasks import bench, comparing, demo, gpus, inventory, ledger, profiles, servers
 
 namespace = Collection(
     inventory.hosts,
@@ -15,6 +15,8 @@ namespace = Collection(
     servers.logs,
     servers.stop,
     bench.bench,
+    comparing.compare,
+    comparing.break_even,
     ledger.runs,
     ledger.show,
     ledger.diff,

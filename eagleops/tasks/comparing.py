@@ -1,0 +1,146 @@
+"""Commands that compare."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from eagleops.tasks.command import HOST_HELP, Call, command
+
+if TYPE_CHECKING:
+    from eagleops.comparison.break_even import BreakEven
+    from eagleops.workflows.compare_plan import ComparePlan
+    from eagleops.workflows.compare_result import CompareResult
+
+PROTOCOL_HELP = {
+    "restarts": "servers of each profile, one after the other: the unit that is repeated",
+    "runs": "requests to each server that count",
+    "tokens": "of each request",
+    "warmups": "requests to each server before that do not count",
+    "prompt": "a shipped text: code, long, prose or short",
+    "order": "of the profiles: abba (every second round backwards), given or random",
+    "seed": "of a random order",
+    "cool-down": "seconds to wait at most until the GPUs are where they started; 0: do not wait",
+    "smallest": "the smallest difference that matters, in percent",
+    "resume": "keep what an interrupted comparison of the same profiles has measured",
+    "report": "write the report to this HTML file",
+    "direct": "connect to the machine's address, not through SSH",
+    "timeout": "seconds to wait until a server is ready",
+}
+
+
+@command(
+    help={
+        "baseline-tps": "speed without speculation, in tokens a second of one stream",
+        "baseline-step-ms": "the same as the time of one plain step",
+        "cycle-ms": "what one cycle of drafting and verifying takes",
+        "draft-ms": "with verify-ms, in place of cycle-ms",
+        "verify-ms": "with draft-ms, in place of cycle-ms",
+        "accept-length": "tokens a cycle, the target's own counted in",
+        "num-draft-tokens": "the most that a cycle can yield, the target's own counted in",
+    }
+)
+def break_even(
+    call: Call,
+    baseline_tps: float = 0.0,
+    baseline_step_ms: float = 0.0,
+    cycle_ms: float = 0.0,
+    draft_ms: float = 0.0,
+    verify_ms: float = 0.0,
+    accept_length: float = 0.0,
+    num_draft_tokens: int = 0,
+) -> BreakEven:
+    """The accept length that speculative decoding needs, by given numbers; asks no machine."""
+    from eagleops.comparison.break_even import break_even as sum_of
+
+    del call
+    return sum_of(
+        baseline_tok_s=baseline_tps or None,
+        baseline_step_ms=baseline_step_ms or None,
+        cycle_ms=cycle_ms or None,
+        draft_ms=draft_ms or None,
+        verify_ms=verify_ms or None,
+        accept_length=accept_length or None,
+        num_draft_tokens=num_draft_tokens or None,
+    )
+
+
+@command(
+    help={
+        **HOST_HELP,
+        **PROTOCOL_HELP,
+        "profiles": "names of profiles, the baseline first: A,B[,C]",
+        "meant": "a key that is meant to differ, for example env.NCCL_PROTO; may be given again",
+        "dry-run": "show the plan and what is not fair in it; touch nothing",
+        "fail-if-slower": "exit status 1 if a profile is slower than the baseline",
+    },
+    repeatable=["meant"],
+)
+def compare(
+    call: Call,
+    meant: list[str],
+    profiles: str = "",
+    host: str | None = None,
+    restarts: int = 5,
+    runs: int = 5,
+    tokens: int = 256,
+    warmups: int = 1,
+    prompt: str = "prose",
+    order: str = "abba",
+    seed: int = 0,
+    cool_down: float = 300.0,
+    smallest: float = 2.0,
+    resume: bool = False,
+    report: str | None = None,
+    direct: bool = False,
+    timeout: float = 3600.0,
+    dry_run: bool = False,
+    fail_if_slower: bool = False,
+) -> ComparePlan | CompareResult:
+    """For each profile reset, launch, verify, bench, again and again; then one answer."""
+    import attrs
+
+    from eagleops.comparison.order import order_of
+    from eagleops.library.compare import compare as run_comparison
+    from eagleops.library.compare import plan
+    from eagleops.workflows.compare_plan import Protocol
+
+    protocol = Protocol(
+        restarts=restarts,
+        runs=runs,
+        tokens=tokens,
+        warmups=warmups,
+        prompt=prompt,
+        order=order_of(order),
+        seed=seed,
+        cool_down_s=cool_down,
+        smallest_pct=smallest,
+        meant=tuple(meant),
+    )
+    target = call.host(host)
+    names = [name.strip() for name in profiles.split(",") if name.strip()]
+    planned = plan(target, names, protocol)
+    if dry_run:
+        return planned
+    _show_before(call, planned)
+    with call.progress() as progress:
+        result = run_comparison(
+            target,
+            planned.profiles,
+            protocol,
+            report=report,
+            resume=resume,
+            timeout_s=timeout,
+            direct=direct,
+            api_key=os.environ.get("EAGLEOPS_API_KEY"),
+            progress=progress,
+        )
+    return attrs.evolve(result, fail_if_slower=fail_if_slower)
+
+
+def _show_before(call: Call, planned: ComparePlan) -> None:
+    """Names what is not fair before hours of measuring: who reads it can still interrupt."""
+    if not call.json:
+        from eagleops.render.console import stderr
+
+        stderr().print(planned.view())
