@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from eagleops.environment import wording
+from eagleops.environment import folding, wording
 from eagleops.environment.story import Story, story
 from eagleops.environment.values import Value, shown
 from eagleops.environment.verdict import Kind, Verdict
@@ -205,8 +205,8 @@ class EnvReport:
         }
 
     def table(self) -> Table:
-        """Workers by variables, a verdict each."""
-        return wording.table(self)
+        """Variables by workers, a verdict each; workers that are alike share a column."""
+        return folding.table(self)
 
     def view(self) -> View:
         """The table, what is not ok and why, and the conclusion."""

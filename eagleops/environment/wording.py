@@ -1,4 +1,4 @@
-"""A report in words and tables."""
+"""A report in words."""
 
 from __future__ import annotations
 
@@ -6,26 +6,15 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from eagleops.environment.folding import table
 from eagleops.environment.nccl_variables import is_nccl
 from eagleops.environment.story import TONES
-from eagleops.environment.values import shown
-from eagleops.view import Cell, Column, Table, Text, Tone, View
+from eagleops.view import Text, Tone, View
 
 if TYPE_CHECKING:
     from eagleops.environment.report import EnvReport, ProcessReport, VariableReport
 
-# More columns than this, and the processes go down the side.
-MOST_PROCESSES_ACROSS = 10
-MOST_VALUE_CHARACTERS = 24
 MOST_PIDS_NAMED = 8
-
-_INITIAL = {
-    "whole": Text("whole", Tone.DIM),
-    "partly_overwritten": Text("overwritten", Tone.DIM),
-    "overwritten": Text("overwritten", Tone.DIM),
-    "empty": Text("none", Tone.DIM),
-    "unreadable": Text("unreadable", Tone.WARNING),
-}
 
 
 def conclusion(report: EnvReport) -> str:
@@ -77,46 +66,6 @@ def _initial_witness(report: EnvReport) -> list[str]:
     else:
         whom = f"{len(blind)} of them"
     return [f"/proc/PID/environ is overwritten in {whom}, so it was not used"]
-
-
-def table(report: EnvReport) -> Table:
-    """Workers by variables, a verdict each: workers across while they are few."""
-    if len(report.processes) <= MOST_PROCESSES_ACROSS:
-        return _across(report)
-    return _down(report)
-
-
-def _across(report: EnvReport) -> Table:
-    columns = [Column("variable", wrap=False), Column("expected")]
-    columns += [Column(process.label) for process in report.processes]
-    rows: list[tuple[Cell, ...]] = [
-        ("PID", "", *(_dimmed(str(process.pid), process) for process in report.processes)),
-        ("/proc/PID/environ", "", *(_INITIAL[process.initial] for process in report.processes)),
-    ]
-    rows += [
-        (
-            name,
-            _short(shown(value) if value is not None else "(not set)"),
-            *(_cell(process, name) for process in report.processes),
-        )
-        for name, value in report.expected.items()
-    ]
-    return Table(tuple(columns), tuple(rows))
-
-
-def _down(report: EnvReport) -> Table:
-    columns = [Column("PID", "right"), Column("process"), Column("/proc/PID/environ")]
-    columns += [Column(name) for name in report.expected]
-    rows = [
-        (
-            _dimmed(str(process.pid), process),
-            _dimmed(" ".join(filter(None, (process.role, process.rank))) or "-", process),
-            _INITIAL[process.initial],
-            *(_cell(process, name) for name in report.expected),
-        )
-        for process in report.processes
-    ]
-    return Table(tuple(columns), tuple(rows))
 
 
 def view(report: EnvReport) -> View:
@@ -197,29 +146,6 @@ def _proofs(report: EnvReport) -> list[Text]:
             Tone.DIM,
         )
     ]
-
-
-def _cell(process: ProcessReport, name: str) -> Cell:
-    one = process.variables[name]
-    kind = one.verdict.kind
-    if not process.counted:
-        return Text(kind, Tone.DIM)
-    if kind != "wrong":
-        return Text(kind, TONES[kind])
-    seen = one.witnesses.effective.values[-1:] or (shown(one.witnesses.live.value),)
-    return Text(f"wrong: {_short(seen[0])}" if seen[0] is not None else "wrong", TONES[kind])
-
-
-def _short(text: str | None) -> str:
-    text = text or ""
-    text = text if text.isprintable() else repr(text)[1:-1]
-    if len(text) <= MOST_VALUE_CHARACTERS:
-        return text
-    return text[: MOST_VALUE_CHARACTERS - 1] + "…"
-
-
-def _dimmed(text: str, process: ProcessReport) -> Cell:
-    return text if process.counted else Text(text, Tone.DIM)
 
 
 def _pids(pids: list[int]) -> str:

@@ -75,14 +75,16 @@ class LaunchReport:
 
     def view(self) -> View:
         """The environment's table, and a line on the server."""
-        tables = () if self.environment is None else self.environment.view().tables
-        notes = () if self.environment is None else (self.environment.view().conclusion,)
+        environment = View() if self.environment is None else self.environment.view()
+        notes = environment.notes
+        if environment.conclusion.text:
+            notes = (*notes, environment.conclusion)
         if self.findings:
             told = f"lint: {counted(self.findings)} (eagleops lint --profile {self.server.profile})"
             notes = (*notes, Text(told, Tone.DIM))
         if self.notice:
             notes = (*notes, Text(self.notice, Tone.WARNING))
-        return View(tables, self._conclusion(), notes)
+        return View(environment.tables, self._conclusion(), notes)
 
     def _conclusion(self) -> Text:
         server = self.server

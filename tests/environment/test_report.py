@@ -86,9 +86,34 @@ def test_the_table_has_a_verdict_for_each_worker_and_variable() -> None:
     ]
 
 
-def test_many_workers_stand_below_one_another() -> None:
-    """64 columns would be no table."""
+def test_workers_that_are_alike_share_a_column() -> None:
+    """Of 64 workers the one that is not as the others stands by itself."""
     workers = {f"sglang::scheduler_TP{rank}": ASKED for rank in range(64)}
+    workers["sglang::scheduler_TP5"] = {**ASKED, "NCCL_ALGO": "Tree"}
+
+    report = judge(server(workers), ASKED, engine=SGLANG)
+
+    assert [column.heading for column in report.table().columns] == [
+        "variable",
+        "expected",
+        "server",
+        "resource_tracker",
+        "TP0 to TP4",
+        "TP5",
+        "TP6 to TP63",
+    ]
+    assert rows(report)[0][4:] == ["5 PIDs", "25", "58 PIDs"]
+    assert rows(report)[2][4:] == ["ok", "wrong: Tree", "ok"]
+    assert report.conclusion.startswith("1 of 2 variables in effect in 65 of 65 processes")
+
+
+def test_many_groups_stand_below_one_another() -> None:
+    """A dozen columns would be no table."""
+    algorithms = ("Ring", "Tree")
+    workers = {
+        f"sglang::scheduler_TP{rank}": {**ASKED, "NCCL_ALGO": algorithms[rank % 2]}
+        for rank in range(12)
+    }
 
     report = judge(server(workers), ASKED, engine=SGLANG)
 
@@ -99,8 +124,7 @@ def test_many_workers_stand_below_one_another() -> None:
         "NCCL_ALGO",
         "NCCL_PROTO",
     ]
-    assert rows(report)[-1] == ["83", "scheduler TP63", "overwritten", "ok", "ok"]
-    assert report.conclusion.startswith("2 of 2 variables in effect in 65 of 65 processes")
+    assert rows(report)[-1] == ["31", "scheduler TP11", "overwritten", "wrong: Tree", "ok"]
 
 
 def test_what_is_not_ok_is_said_once_with_why_and_what_to_do() -> None:
