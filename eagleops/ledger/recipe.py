@@ -7,8 +7,6 @@ files, the model's identity.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,14 +15,10 @@ from eagleops.ledger.aspects import OF_ONE_LAUNCH, lines_of
 from eagleops.ledger.lines import Line, rank
 from eagleops.ledger.run import Run
 from eagleops.remote.redact import REDACTED
+from eagleops.written import comment, handed_on, scalar
 
-# A word that YAML can only take for itself; everything else stands in quotes.
-_PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./+-]*\Z")
-_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?\Z")
-_NOT_TEXT = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 # What an environment has without anybody's asking.
 BASE = {"HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG"}
-BASIC_PLANE = 0xFFFF
 # What stands beside a recipe: these sections of a run.
 BESIDE = {"patches", "model", "versions"}
 FIELDS = ("engine", "model", "port", "python", "cwd", "gpus")
@@ -42,13 +36,13 @@ def as_profile(run: Run, name: str | None = None) -> str:
     """
     name = name or f"{run.header.profile}-run-{run.id or run.header.uuid[:8]}"
     fields = _fields(run)
-    lines = [*_told(run), "profiles:", f"  {_scalar(name)}:"]
+    lines = [*_told(run), "profiles:", f"  {scalar(name)}:"]
     for field, value in fields.items():
         if isinstance(value, Mapping) and field != "sim":
             lines.append(f"    {field}:")
-            lines += [f"      {_scalar(key)}: {_as_written(item)}" for key, item in value.items()]
+            lines += [f"      {scalar(key)}: {handed_on(item)}" for key, item in value.items()]
         else:
-            lines.append(f"    {field}: {_scalar(value)}")
+            lines.append(f"    {field}: {scalar(value)}")
     return "\n".join(lines) + "\n"
 
 
@@ -100,16 +94,16 @@ def _is_secret(value: Any) -> bool:
 def _told(run: Run) -> Iterator[str]:
     header = run.header
     figure = "" if header.tok_s is None else f", {header.tok_s:.1f} tok/s"
-    yield _comment(
+    yield comment(
         f"Run {header.id} ({header.uuid}): {header.profile} on {header.host}, "
         f"{header.created_utc}, {header.outcome}{figure}."
     )
-    yield _comment("What it ran with, and what this profile cannot bring back:")
+    yield comment("What it ran with, and what this profile cannot bring back:")
     parts = ("packages", "models", "libraries", "gpus", "machine")
     lines = [x for x in lines_of(run, parts, with_times=True) if x.section in BESIDE]
     for line in sorted(lines, key=lambda line: rank(line.section, line.what)):
-        yield _comment(f"  {line.section}: {line.what}: {line.value}")
-    yield from (_comment(f"Secret, to be set on the target: {name}") for name in _secrets(run))
+        yield comment(f"  {line.section}: {line.what}: {line.value}")
+    yield from (comment(f"Secret, to be set on the target: {name}") for name in _secrets(run))
 
 
 def _secrets(run: Run) -> list[str]:
@@ -117,31 +111,3 @@ def _secrets(run: Run) -> list[str]:
     lines: Iterator[Line] = lines_of(run, ("spec",), with_times=False)
     found = {line.what for line in lines if _is_secret(line.value)}
     return sorted(found) if isinstance(spec, Mapping) else []
-
-
-def _comment(text: str) -> str:
-    # Whatever a fact holds, it does not get out of its comment.
-    return "# " + "".join(c if c.isprintable() else "?" for c in text)
-
-
-def _as_written(value: Any) -> str:
-    """A flag's or a variable's value: a number is a text there, and needs no quotes."""
-    return value if isinstance(value, str) and _NUMBER.match(value) else _scalar(value)
-
-
-def _scalar(value: Any) -> str:
-    """A value in YAML's flow style: JSON, but a plain word stays plain."""
-    if isinstance(value, str):
-        plain = _PLAIN.match(value) and value.lower() not in _NOT_TEXT
-        return value if plain else _quoted(value)
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_scalar(k)}: {_scalar(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_scalar, value)) + "]"
-    return json.dumps(value)
-
-
-def _quoted(text: str) -> str:
-    """A text in double quotes: JSON's escapes, but for what JSON writes as two halves."""
-    escaped = (f"\\U{ord(c):08X}" if ord(c) > BASIC_PLANE else json.dumps(c)[1:-1] for c in text)
-    return f'"{"".join(escaped)}"'

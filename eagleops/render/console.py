@@ -43,8 +43,13 @@ def stderr() -> Console:
 
 
 def show(result: Result) -> None:
-    """Draws a result on stdout."""
-    stdout().print(result.view())
+    """Draws a result on stdout; one that is a text (a hosts.yaml, say) as it is, never wrapped."""
+    text = getattr(result, "text", None)
+    if isinstance(text, str):
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    else:
+        stdout().print(result.view())
 
 
 def document(command: str, body: Mapping[str, Any]) -> str:

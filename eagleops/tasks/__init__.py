@@ -10,6 +10,7 @@ namespace = Collection(
     gpus.status,
     gpus.reset_gpus,
     profiles.lint,
+    profiles.import_command,
     servers.launch,
     servers.verify_env,
     servers.logs,

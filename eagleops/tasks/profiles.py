@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from eagleops.tasks.command import Call, command
 
 if TYPE_CHECKING:
+    from eagleops.workflows.importing import ImportReport
     from eagleops.workflows.lint import LintReport
 
 
@@ -18,3 +19,17 @@ def lint(call: Call, profile: str | None = None) -> LintReport:
     library = call.library()
     names = [profile] if profile else library.inventory.profile_names()
     return lint_profiles(map(library.profile, names))
+
+
+@command(
+    help={
+        "file": "a file with a shell command as it was typed (-: standard input)",
+        "name": "the profile's name (made of the model's without)",
+    }
+)
+def import_command(call: Call, file: str, name: str | None = None) -> ImportReport:
+    """Make a profile of a pasted shell command, and say what is wrong in it; nothing is run."""
+    del call
+    from eagleops.workflows.importing import import_file
+
+    return import_file(file, name=name)
