@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import attrs
 
-from eagleops.errors import CannotTell, CheckFailed
+from eagleops.errors import CannotTell, CheckFailed, UsageError
 from eagleops.ledger.run import now_utc
 from eagleops.machine import Machine
 from eagleops.measuring import prompts
@@ -21,10 +22,11 @@ from eagleops.workflows.bench_notes import noted
 from eagleops.workflows.bench_result import BenchResult, Conditions, Run
 from eagleops.workflows.bench_subject import Subject, look
 from eagleops.workflows.progress import Progress, Step, unwatched
-from eagleops.workflows.reach import measured, reached
+from eagleops.workflows.reach import Route, measured, reached
 from eagleops.workflows.sampling import Sampling
 
 TELL_INTERVAL_S = 0.2
+FEWEST_TOKENS = 2
 
 
 @attrs.frozen
@@ -43,6 +45,17 @@ class Settings:
     warmups: int = 1
     prompt: Prompt = attrs.field(factory=lambda: prompts.prompt(prompts.DEFAULT))
     stall_s: float = STALL_LIMIT_S
+
+    def check(self) -> None:
+        """Refuses what cannot be measured.
+
+        Raises:
+            UsageError: for no run, or fewer than two tokens.
+        """
+        if self.runs < 1 or self.warmups < 0:
+            raise UsageError(problem=f"a bench needs a run that counts, not {self.runs}")
+        if self.tokens < FEWEST_TOKENS:
+            raise UsageError(problem=f"a speed needs two tokens to lie between, not {self.tokens}")
 
 
 def bench(
@@ -69,48 +82,34 @@ def bench(
         progress: Told of each run.
 
     Raises:
+        UsageError: for settings that cannot be measured.
         CheckFailed: if there is no such server, it does not serve, it was started with
             simulated acceptance, or it broke a reply off (RequestFailed).
         CannotTell: if the server counts no tokens.
         Unreachable: if the machine cannot be reached, or was lost.
     """
     asked = settings or Settings()
-    if asked.runs < 1 or asked.tokens < 2 or asked.warmups < 0:  # noqa: PLR2004
-        raise CheckFailed(problem="a bench needs a run, and two tokens to measure between")
+    asked.check()
     progress(Step("bench"))
     subject = look(machine, name)
+    sampling = Sampling(machine, interval_s=interval_s) if sample else None
     with reached(machine, name, subject.port, direct=direct, api_key=api_key) as (client, way):
         counting = counting_of(subject.server.engine, client)
         route = measured(client, way, counting.idle_path)
-        sampling = Sampling(machine, interval_s=interval_s) if sample else None
         bencher = _Bencher(client, counting, asked, sampling, progress)
-        if sampling is None:
+        with sampling or contextlib.nullcontext():
             heard = bencher.run()
-        else:
-            with sampling:
-                heard = bencher.run()
-    samples = sampling.samples if sampling else ()
-    runs = noted([one.run(samples, subject) for one in heard], subject)
-    conditions = Conditions(
-        tokens=asked.tokens,
-        warmups=asked.warmups,
-        prompt=asked.prompt.name,
-        prompt_tokens=heard[-1].reply.prompt_tokens,
-        route=route,
-        flushed=counting.flushed,
-        sampled_by=sampling.source if sampling else "none",
-        sample_hz=_rate(samples),
-    )
+    samples = tuple(map(subject.own, sampling.samples if sampling else ()))
     return BenchResult(
         host=machine.name,
         server=name,
         profile=subject.server.profile,
         engine=subject.server.engine,
         launch_id=subject.server.launch_id,
-        measured=runs,
-        conditions=conditions,
+        measured=noted([one.run(samples) for one in heard], subject),
+        conditions=_conditions(asked, heard[-1].reply, route, counting, sampling, samples),
         notes=_notes(subject, counting, sampling),
-        telemetry=tuple(map(subject.own, samples)),
+        telemetry=samples,
     )
 
 
@@ -125,10 +124,9 @@ class _Heard:
     reply: Reply
     cycles: Cycles | None
 
-    def run(self, samples: tuple[Sample, ...], subject: Subject) -> Run:
+    def run(self, samples: tuple[Sample, ...]) -> Run:
         """With what the server's GPUs did meanwhile."""
-        mine = map(subject.own, between(samples, self.began_s, self.ended_s))
-        gpus = windows(tuple(mine))
+        gpus = windows(between(samples, self.began_s, self.ended_s))
         return Run(self.number, self.begun_utc, self.reply, self.cycles, gpus)
 
 
@@ -216,6 +214,26 @@ class _Bencher:
             "gpus": list(self._sampling.latest) if self._sampling else [],
         }
         self._progress(Step("bench", event))
+
+
+def _conditions(
+    asked: Settings,
+    last: Reply,
+    route: Route,
+    counting: Counting,
+    sampling: Sampling | None,
+    samples: tuple[Sample, ...],
+) -> Conditions:
+    return Conditions(
+        tokens=asked.tokens,
+        warmups=asked.warmups,
+        prompt=asked.prompt.name,
+        prompt_tokens=last.prompt_tokens,
+        route=route,
+        flushed=counting.flushed,
+        sampled_by=sampling.source if sampling else "none",
+        sample_hz=_rate(samples),
+    )
 
 
 def _rate(samples: tuple[Sample, ...]) -> float | None:
