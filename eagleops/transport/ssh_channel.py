@@ -19,6 +19,8 @@ from eagleops.transport.tail import Tail
 _CHUNK_BYTES = 256 * 1024
 # A channel's close is a message that a hung peer's full socket buffer can hold up.
 _CLOSE_LIMIT_S = 1.0
+# How long the request for a channel may wait for a socket that takes nothing any more.
+_SEND_LIMIT_S = 0.5
 
 
 class NothingRan(Exception):
@@ -59,7 +61,7 @@ def start(
         LinkLost: if the link broke after the command was sent.
     """
     try:
-        channel = transport.open_channel("session", timeout=deadline.remaining_s())
+        channel = _open(transport, "session", deadline)
     except paramiko.ChannelException as error:
         raise Refused(
             ConnectFailed(
@@ -72,17 +74,37 @@ def start(
     except LINK_ERRORS as error:
         lost = _timed_out(where, deadline) if deadline.passed else link_lost(where)
         raise NothingRan(lost) from error
-    # exec_command waits without a limit; a closed channel ends its wait.
-    watchdog = threading.Timer(deadline.remaining_s() or 0.0, channel.close)
+    try:
+        # exec_command waits without a limit; a closed channel ends its wait.
+        with _otherwise(channel.close, deadline.remaining_s() or 0.0):
+            channel.exec_command(line)
+    except LINK_ERRORS as error:
+        raise (_timed_out(where, deadline) if deadline.passed else link_lost(where)) from error
+    return SshChannel(channel, where, released)
+
+
+def _open(
+    transport: paramiko.Transport,
+    kind: str,
+    deadline: Deadline,
+    place: tuple[str, int] | None = None,
+) -> paramiko.Channel:
+    """Opens a channel. Paramiko's own limit does not count until the request is sent."""
+    remaining_s = deadline.remaining_s() or 0.0
+    with _otherwise(transport.close, remaining_s + _SEND_LIMIT_S):
+        return transport.open_channel(kind, place, ("127.0.0.1", 0), timeout=remaining_s)
+
+
+@contextlib.contextmanager
+def _otherwise(give_up: Callable[[], object], after_s: float) -> Iterator[None]:
+    """Calls ``give_up`` if the block has not ended after so many seconds."""
+    watchdog = threading.Timer(after_s, give_up)
     watchdog.daemon = True
     watchdog.start()
     try:
-        channel.exec_command(line)
-    except LINK_ERRORS as error:
-        raise (_timed_out(where, deadline) if deadline.passed else link_lost(where)) from error
+        yield
     finally:
         watchdog.cancel()
-    return SshChannel(channel, where, released)
 
 
 def connect(
@@ -98,11 +120,8 @@ def connect(
         ConnectFailed: if nothing listens there, or sshd does not forward.
         TimedOut, LinkLost: as the link.
     """
-    near = ("127.0.0.1", 0)
     try:
-        channel = transport.open_channel(
-            "direct-tcpip", place, near, timeout=deadline.remaining_s()
-        )
+        channel = _open(transport, "direct-tcpip", deadline, place)
     except paramiko.ChannelException as error:
         raise ConnectFailed(
             problem=f"no connection from there to {place[0]}:{place[1]}: {error.text}",
@@ -195,6 +214,9 @@ class SshChannel:
         closing = threading.Thread(target=self._close, daemon=True)
         closing.start()
         closing.join(_CLOSE_LIMIT_S)
+        if closing.is_alive():
+            # The socket is stuck under somebody's words: nothing more will come of the link.
+            self._channel.get_transport().close()
         self._released()
 
     def _close(self) -> None:

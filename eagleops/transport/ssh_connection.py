@@ -50,7 +50,7 @@ class Connection:
         self.retired = False
 
     @property
-    def transport(self) -> paramiko.Transport:
+    def transport(self) -> Transport:
         """Paramiko's, authenticated."""
         transport = self._logins[-1].transport
         if transport is None:
@@ -97,7 +97,7 @@ class _Login:
     def __init__(
         self, settings: HostSettings, options: SshOptions, where: str, via: _Login | None
     ) -> None:
-        self.transport: paramiko.Transport | None = None
+        self.transport: Transport | None = None
         self._settings = settings
         self._options = options
         self._where = where
@@ -165,8 +165,8 @@ class _Login:
         connection.client.set_missing_host_key_policy(self._policy)
         connection.open()
         self._fabric = connection
-        if self.transport is not None and self._options.keepalive_s > 0:
-            self.transport.set_keepalive(max(1, round(self._options.keepalive_s)))
+        if self.transport is not None:
+            self.transport.keepalive_s = self._options.keepalive_s
 
     def _socket(self, deadline: Deadline) -> Any:
         """The way to the server; None lets Paramiko make a TCP connection."""
@@ -182,7 +182,7 @@ class _Login:
             timeout=deadline.remaining_s(),
         )
 
-    def _transport(self, sock: Any, **settings: Any) -> paramiko.Transport:
+    def _transport(self, sock: Any, **settings: Any) -> Transport:
         """Paramiko's transport as we want it: called by its client, before the handshake."""
         self._sock = sock
         _quicken(sock)

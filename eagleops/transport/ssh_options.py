@@ -27,7 +27,8 @@ class SshOptions:
         connect_timeout_s: Limit of a login: TCP, key exchange and authentication together,
             each jump host on its own.
         channel_timeout_s: Limit of starting a command on an open connection.
-        keepalive_s: How often an idle connection says something; 0 for never.
+        keepalive_s: How long the server may be silent before it is asked whether it is there;
+            after three times as long the link is lost. 0 for never.
         max_channels: Commands at once on the connection; more wait for their turn. sshd's
             MaxSessions is 10 by default, and a refused channel is an error.
     """

@@ -28,10 +28,12 @@ class Link:
     port: int
     target: tuple[str, int]
     delay_s: float
+    _reading: threading.Event = attrs.field(factory=threading.Event, init=False)
     connections: int = attrs.field(default=0, init=False)
     bytes_carried: int = attrs.field(default=0, init=False)
     _listener: socket.socket = attrs.field(alias="listener", kw_only=True)
     _flowing: threading.Event = attrs.field(factory=threading.Event, init=False)
+    _up: set[socket.socket] = attrs.field(factory=set, init=False)
     _sockets: list[socket.socket] = attrs.field(factory=list, init=False)
     _hang_at: int | None = attrs.field(default=None, init=False)
     _closed: bool = attrs.field(default=False, init=False)
@@ -40,8 +42,11 @@ class Link:
     def open(cls, host: str, port: int, *, delay_s: float = 0.0) -> Link:
         """Opens the way."""
         listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        # Small, so that a sender's socket fills soon where this end stops reading.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
         link = cls(listener.getsockname()[1], (host, port), delay_s, listener=listener)
         link._flowing.set()
+        link._reading.set()
         threading.Thread(target=link._accept, name="link", daemon=True).start()
         return link
 
@@ -53,8 +58,13 @@ class Link:
         """Hangs once so many more bytes have gone through, both directions together."""
         self._hang_at = self.bytes_carried + bytes_to_go
 
+    def stop_reading(self) -> None:
+        """Takes nothing more from the client, so that its socket fills; answers still pass."""
+        self._reading.clear()
+
     def resume(self) -> None:
         """Passes bytes on again, those held back first."""
+        self._reading.set()
         self._flowing.set()
 
     def cut(self) -> None:
@@ -74,7 +84,7 @@ class Link:
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self._flowing.set()
+        self.resume()
         self.cut()
 
     def _accept(self) -> None:
@@ -92,6 +102,7 @@ class Link:
             for end in (near, far):
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._sockets.append(end)
+            self._up.add(near)
             self._carry(near, far)
             self._carry(far, near)
 
@@ -108,6 +119,8 @@ class Link:
                 data = source.recv(_CHUNK_BYTES)
             except OSError:
                 data = b""
+            if source in self._up:
+                self._reading.wait()
             held.put((time.monotonic() + self.delay_s, data))
 
     def _give(self, sink: socket.socket, held: queue.Queue[tuple[float, bytes]]) -> None:

@@ -1,11 +1,13 @@
 """What breaks between two machines: a peer that hangs, a link that is cut, an sshd killed."""
 
+import socket
 import threading
 import time
 
 import pytest
 
 from eagleops.errors import ConnectFailed, LinkLost, TimedOut, Unreachable
+from eagleops.transport import ssh_transport
 from parts.poll import until
 
 LIMIT_S = 30.0
@@ -186,11 +188,92 @@ def test_nothing_is_left_after_a_transport_is_closed(sshd, transport):
     with pytest.raises(LinkLost):
         channel.recv(LIMIT_S)
     channel.close()
-    until(
-        lambda: (
-            not any(
-                type(t).__module__ == "eagleops.transport.ssh_transport"
-                for t in threading.enumerate()
-            )
-        )
-    )
+    until(lambda: not [thread for thread in threading.enumerate() if _reads_a_link(thread)])
+
+
+def test_a_command_is_not_held_up_by_another_ones_stuck_input(transport, link):
+    """While one thread's 50 MB are stuck in a hung link, another's limit still holds."""
+    _narrow(transport)
+    stuck = threading.Thread(target=lambda: _expect_unreachable(transport, bytes(50_000_000)))
+    stuck.start()
+    _stop_reading_in_the_middle(link)
+    until(lambda: _socket_is_stuck(transport))
+
+    def open_channel():
+        with pytest.raises(Unreachable):
+            transport.open(["true"], timeout_s=1.0)
+
+    assert seconds(open_channel) < 4.0
+    link.cut()
+    stuck.join(10.0)
+    assert not stuck.is_alive()
+
+
+def test_a_stuck_input_is_given_up_after_a_while(transport, link, monkeypatch):
+    """Without any limit of the caller's, a socket that takes nothing for so long is lost."""
+    _narrow(transport)
+    monkeypatch.setattr(ssh_transport, "STALL_LIMIT_S", 2.0)
+    threading.Thread(target=_stop_reading_in_the_middle, args=(link,)).start()
+
+    def run():
+        with pytest.raises(LinkLost):
+            transport.run(["sh", "-c", "cat >/dev/null"], stdin=bytes(50_000_000))
+
+    assert seconds(run) < 6.0
+
+
+def test_a_peer_that_hangs_is_noticed_without_any_limit(sshd, link):
+    """A command without a time limit ends when its peer has not answered three keepalives."""
+    transport = sshd.transport(via=link, keepalive_s=0.5)
+    threading.Timer(0.5, link.hang).start()
+
+    def run():
+        with pytest.raises(LinkLost):
+            transport.run(["sleep", "30"])
+
+    assert seconds(run) < 5.0
+
+
+def test_a_silent_command_is_no_silent_peer(sshd, link):
+    """A command that says nothing for many keepalives runs on: sshd answers for it."""
+    transport = sshd.transport(via=link, keepalive_s=0.2)
+    assert transport.run(["sleep", "2"], timeout_s=LIMIT_S).exit_status == 0
+    assert link.connections == 1
+
+
+def test_an_idle_connection_that_died_is_replaced_unseen(sshd, link):
+    """A link that died while nothing ran costs the next command a login, and no error."""
+    transport = sshd.transport(via=link, keepalive_s=0.3)
+    transport.run(["true"], timeout_s=LIMIT_S)
+    link.hang()
+    until(lambda: not [thread for thread in threading.enumerate() if _reads_a_link(thread)])
+    link.resume()
+    assert transport.run(["echo", "again"], timeout_s=LIMIT_S).stdout == b"again\n"
+    assert link.connections == 2
+
+
+def _expect_unreachable(transport, stdin):
+    with pytest.raises(Unreachable):
+        transport.run(["sh", "-c", "cat >/dev/null"], stdin=stdin, timeout_s=20.0)
+
+
+def _connection(transport):
+    return transport._pool._connections[0].transport
+
+
+def _narrow(transport):
+    """Gives the socket a small buffer: Paramiko's window of 2 MiB would fit into loopback's."""
+    _connection(transport).sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 * 1024)
+
+
+def _stop_reading_in_the_middle(link):
+    until(lambda: link.bytes_carried > 5_000_000)
+    link.stop_reading()
+
+
+def _socket_is_stuck(transport):
+    return _connection(transport)._packets.stall_s > 0.3
+
+
+def _reads_a_link(thread):
+    return isinstance(thread, ssh_transport.Transport)
