@@ -17,8 +17,6 @@ from typing import Any
 
 import attrs
 
-PARTS = ("spec", "profile_source", "snapshot", "environment", "samples", "telemetry", "bench")
-
 
 @attrs.frozen(kw_only=True)
 class Trial:
@@ -90,7 +88,7 @@ class Trial:
             cycle_ms=_number(bench.get("cycle_ms")),
             excluded=tuple(excluded),
             notes=tuple(notes),
-            parts={name: parts[name] for name in parts if name in PARTS},
+            parts=dict(parts),
         )
 
     def to_dict(self) -> dict[str, Any]:

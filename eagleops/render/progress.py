@@ -29,6 +29,7 @@ TITLES = {
     "ready": "waiting until the server is ready",
     "verify": "reading what the workers really run with",
     "stop": "ending the server's processes",
+    "cool_down": "waiting until the GPUs have cooled down",
     "record": "recording what it runs on",
     "bench": "measuring",
     "load": "the engine's own benchmark",

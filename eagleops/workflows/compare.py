@@ -75,6 +75,8 @@ def compare(
     plan = plan_comparison(machine.name, machine.entry.python, profiles, protocol or Protocol())
     load("scipy.stats")  # before hours of measuring that could not be judged
     comparison = _Comparison(machine, plan, ledger, timeout_s, progress, bench_settings)
+    if getattr(machine.entry, "transport", "") == "sim":
+        comparison.notes.append("Simulated: these figures come from the embedded box.")
     if resume:
         comparison.take_up()
     comparison.run()
