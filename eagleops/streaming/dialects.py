@@ -104,6 +104,10 @@ class _SglangReader:
             verify_cycles=meta.get("spec_verify_ct"),
             events=self._events,
             finish_reason=str(reason.get("type") if isinstance(reason, dict) else reason or ""),
+            # 0.5.23 tells it under both names.
+            correct_drafts=tuple(
+                meta.get("spec_correct_drafts_histogram") or meta.get("spec_accept_histogram") or ()
+            ),
         )
 
     def _newest_meta(self) -> Document:

@@ -21,6 +21,8 @@ class Reply:
         verify_cycles: Of speculative decoding; None where it does not say.
         events: How many brought tokens.
         finish_reason: ``length``, ``stop``, or another word of the engine's.
+        correct_drafts: Cycles by how many of their drafted tokens were right, from 0 on; empty
+            where it does not say.
     """
 
     first_s: float
@@ -32,6 +34,7 @@ class Reply:
     verify_cycles: int | None = None
     events: int = 0
     finish_reason: str = ""
+    correct_drafts: tuple[int, ...] = ()
 
     @property
     def decode_s(self) -> float:
