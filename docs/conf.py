@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from docutils import nodes
+
 from eagleops import __version__
 
 project = "eagleops"
@@ -26,7 +28,8 @@ napoleon_use_rtype = False
 
 nitpicky = True
 # Nothing is fetched while the docs build, so names of other projects have no page to lead to, and
-# what is nobody's to use has none either. Any other name of ours must have one.
+# what is nobody's to use has none either. A name of ours that a text refers to must have one; see
+# _leave_annotations for the names in signatures.
 nitpick_ignore_regex = [
     ("py:.*", r"(?!eagleops).*"),
     ("py:.*", r"eagleops\.(remote|interpreter|environment\.(values|witnesses|verdict))\..*"),
@@ -47,6 +50,14 @@ def _keep_colons(_app, what, _name, _obj, _options, lines) -> None:
         lines.insert(0, "")
 
 
+def _leave_annotations(_app, _env, node, shown):
+    """A type in a signature without a page of its own stays a plain name; a role must resolve."""
+    if node.get("refdomain") == "py" and not isinstance(shown, nodes.literal):
+        return shown
+    return None
+
+
 def setup(app) -> None:
-    """Have docstrings of properties read as they are written."""
+    """Have docstrings read as they are written, and signatures name what has no page."""
     app.connect("autodoc-process-docstring", _keep_colons, priority=400)
+    app.connect("missing-reference", _leave_annotations)
