@@ -204,7 +204,7 @@ def over_ssh(lay: Lay, sshd, tmp_path: Path) -> Desk:
     config.write_text(sshd.ssh_config("box"), encoding="utf-8")
     state = tmp_path / "state"
     box = {"address": "box", "ssh_config": str(config), "state_home": str(state)}
-    return lay({"hosts": {"box": box}}, {str(state): "/var/lib"})
+    return lay({"hosts": {"box": box}}, {str(state): "/var/lib", str(tmp_path): "/var/lib"})
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ def servers(desk) -> list[dict]:
 
 
 def the_main_job(desk, model, profile: str, initial: str) -> None:
-    """doctor, reset, launch, one completion, verify-env, status, stop.
+    """doctor, reset, launch, one completion, bench, verify-env, status, stop.
 
     Args:
         desk: Where it is typed.
@@ -44,6 +44,13 @@ def the_main_job(desk, model, profile: str, initial: str) -> None:
 
     status, answer = desk.completes(model)
     assert (status, answer["usage"]["completion_tokens"]) == (200, 8)
+
+    measured = desk.asks("bench", "--runs", "2", "--tokens", "32")
+    counts = [one["reply"]["completion_tokens"] for one in measured["measurements"]]
+    assert (counts, measured["accept_length"]) == ([32, 32], None)
+    assert measured["tok_s"]["low"] > 0
+    assert measured["accept_length_source"] == "not reported"
+    desk.shows("bench", "--runs", "2", "--tokens", "32")
 
     environment = desk.asks("verify-env")
     for name in OURS:
