@@ -45,8 +45,9 @@ def telemetry(
     Yields:
         ``began``: ``source`` (``nvml`` or ``nvidia-smi``), ``interval_s``, ``fields``,
         ``now_s`` (this machine's monotonic clock) and ``utc_s``; then each half second
-        ``samples``: ``now_s``, ``utc_s`` and ``samples``, each with ``t_s`` (monotonic, the
-        middle of the reading), ``took_s`` and ``gpus``: a row of ``fields`` for each.
+        ``samples``: ``now_s``, ``utc_s``, ``problem`` (what the driver says) and ``samples``,
+        each with ``t_s`` (monotonic, the middle of the reading), ``took_s`` and ``gpus``: a
+        row of ``fields`` for each.
 
     Returns:
         ``samples``, how many there were, and ``problem``, what the driver said at last.
@@ -78,13 +79,13 @@ class _Sampler:
             batch.append(sample)
             now_s = time.monotonic()
             if now_s - told_s >= BATCH_S:
-                yield _stamped("samples", samples=batch)
+                yield _stamped("samples", samples=batch, problem=self._problem)
                 batch, told_s = [], now_s
             # On one schedule; a sample that comes late is not made up for by a burst.
             due_s = max(due_s + interval_s, now_s)
             context.sleep(due_s - now_s)
         if batch:
-            yield _stamped("samples", samples=batch)
+            yield _stamped("samples", samples=batch, problem=self._problem)
         return {"samples": self._count, "problem": self._problem}
 
     def _sample(self) -> Optional[Dict[str, Any]]:

@@ -58,8 +58,10 @@ def look(machine: Machine, name: str) -> Subject:
     seen = machine.call("environ", name=name, names=[SIMULATED_ACCEPTANCE])
     server = ServerFacts.from_dict(seen["server"])
     port = _port(machine, server)
-    _refuse_simulated(machine, server, seen["processes"])
     setup = machine.call("installation", server=name, packages=[], models=[])
+    launched = (setup["spec"] or {}).get("env") or {}
+    values = [*_values(seen["processes"]), *_launched_with(launched)]
+    _refuse_simulated(machine, server, values)
     gpus = findings.gpus_of(snapshot.processes, name)
     holders = [process for process in snapshot.processes if not bystander(process)]
     return Subject(
@@ -84,13 +86,13 @@ def _port(machine: Machine, server: ServerFacts) -> int:
     )
 
 
-def _refuse_simulated(machine: Machine, server: ServerFacts, processes: list[Any]) -> None:
-    for process, value in _values(processes):
+def _refuse_simulated(machine: Machine, server: ServerFacts, values: list[tuple[str, str]]) -> None:
+    for place, value in values:
         with contextlib.suppress(ValueError):
             if float(value) <= 0:  # SGLang's own default, which is off
                 continue
         raise CheckFailed(
-            problem=f"{SIMULATED_ACCEPTANCE}={value} in PID {process['pid']} ({process['title']}): "
+            problem=f"{SIMULATED_ACCEPTANCE}={value} {place}: "
             "the server makes its acceptance up, and its speed would be made up with it",
             where=f"{machine.name}: {server.name}",
             way_out=f"Launch it without {SIMULATED_ACCEPTANCE}.",
@@ -98,9 +100,15 @@ def _refuse_simulated(machine: Machine, server: ServerFacts, processes: list[Any
         )
 
 
-def _values(processes: list[Any]) -> Iterator[tuple[Mapping[str, Any], str]]:
+def _launched_with(env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What the launch's own record says: it can be read where no process can."""
+    if value := env.get(SIMULATED_ACCEPTANCE):
+        yield "in what it was launched with", value
+
+
+def _values(processes: list[Any]) -> Iterator[tuple[str, str]]:
     for process in processes:
         for witness in ("live", "initial"):
             value = (process[witness].get("variables") or {}).get(SIMULATED_ACCEPTANCE)
             if isinstance(value, str) and value:
-                yield process, value
+                yield f"in PID {process['pid']} ({process['title']})", value

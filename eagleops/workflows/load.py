@@ -152,6 +152,7 @@ def _run(
     progress: Progress,
 ) -> tuple[str, tuple[str, ...]]:
     """Runs the first of the tool's programs that is installed there."""
+    watch = events_of("load", progress)
     for program in tool.programs(subject.argv, machine.entry.python):
         argv = (*program, *tool.arguments(spec, subject, output))
         try:
@@ -161,7 +162,7 @@ def _run(
                 env_of=subject.server.name,
                 tell=True,
                 time_limit_s=limit_s,
-                on_event=events_of("load", progress),
+                on_event=watch,
             )
         except OperationFailed as failed:
             if failed.kind == "not_found":

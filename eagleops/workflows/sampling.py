@@ -88,4 +88,5 @@ class Sampling:
         self._heard.append((time.monotonic(), event))
         if event["event"] == "began":
             self.source = event["source"]
+        self.problem = event.get("problem") or self.problem
         self._begun.set()

@@ -262,7 +262,8 @@ def test_every_shipped_prompt_is_there() -> None:
 
 def test_the_command(commands) -> None:
     """``eagleops bench --json`` is one document with the keys that stay."""
-    commands.write(sim="{start_s: 0.5, warmup_s: 0.1, tok_s: 200}")
+    ledger = f"ledger: {commands.folder}/ledger.db"
+    commands.write(sim="{start_s: 0.5, warmup_s: 0.1, tok_s: 200}", more=[ledger])
     commands("launch", "--no-verify")
 
     answer = commands("bench", "--runs", "2", "--tokens", "40", "--json")

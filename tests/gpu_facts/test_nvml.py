@@ -219,3 +219,15 @@ def test_python_3_8_reads_the_same(build, open_session):
         assert len(seen["gpus"][0]["processes"]) == 40
         return
     pytest.skip("no Python 3.8 on this machine")
+
+
+def test_the_state_of_a_gpu_is_its_facts_without_names_and_processes(build):
+    """What changes while a GPU works is as in a whole reading; the rest is unread."""
+    nvml = Nvml(str(build()))
+
+    whole, state = nvml.read().gpus[1], nvml.state().gpus[1]
+
+    nvml.close()
+    still = ("uuid", "name", "bus_id", "minor", "total_mib", "reserved_mib", "power_limit_w")
+    unread_there = {**dict.fromkeys(still), "processes": []}
+    assert state == {**whole, **unread_there}
