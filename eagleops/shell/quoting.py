@@ -22,11 +22,13 @@ def plain(text: str) -> Iterator[tuple[int, str]]:
     pending: list[tuple[str, bool]] = []
     while n < len(text):
         character = text[n]
-        if character == "\\":
+        if character == "\\" or text.startswith("$$", n):
             yield n, text[n : n + 2]
             n += 2
+        elif text.startswith("$'", n):
+            n = closing(text, n + 1, ansi=True) + 1
         elif character in "'\"":
-            n = _closing(text, n) + 1
+            n = closing(text, n) + 1
         elif character == "#" and (n == 0 or text[n - 1] in " \t\n;&|("):
             end = text.find("\n", n)
             n = len(text) if end < 0 else end
@@ -42,10 +44,19 @@ def plain(text: str) -> Iterator[tuple[int, str]]:
             n += 1
 
 
-def _closing(text: str, start: int) -> int:
-    """The offset of the quote that closes the one at ``start``."""
+def closing(text: str, start: int, *, ansi: bool = False) -> int:
+    """The offset of the quote that closes the one at ``start``.
+
+    Args:
+        text: All of it.
+        start: Of the opening quote.
+        ansi: Whether it is one of ``$'...'``, in which backslashes count.
+
+    Raises:
+        Unreadable: if there is none.
+    """
     quote = text[start]
-    escapes = quote == '"' or text[start - 1 : start] == "$"
+    escapes = ansi or quote == '"'
     n = start + 1
     while n < len(text):
         if text[n] == "\\" and escapes:
@@ -84,11 +95,19 @@ def mended(text: str) -> tuple[str, tuple[Slip, ...]]:
     """
     slips: list[Slip] = []
     pieces = list(text)
+    before = (-1, "")
     for offset, token in plain(text):
-        if len(token) < 2 or token[1] not in " \t":  # noqa: PLR2004 - a backslash and a character
+        dollar = before == (offset - 1, "$")
+        before = (offset, token)
+        if token[0] != "\\" or len(token) < 2 or token[1] not in " \t":  # noqa: PLR2004 - a backslash and a character
             continue
         if offset and text[offset - 1] not in " \t\n":
-            continue  # a blank in the middle of a word: meant, or not to be told
+            # Meant: a blank in the middle of a word. The grammar passes over it where it is
+            # written so, and reads it where it stands in quotes.
+            pieces[offset : offset + 2] = [f"'{token[1]}'", ""]
+            if dollar:
+                pieces[offset - 1] = "'$'"  # or $' would begin another kind of quotation
+            continue
         slips.append(_stray(text, offset))
         pieces[offset] = "\\" if _ends_line(text, offset) else " "
         if _ends_line(text, offset):

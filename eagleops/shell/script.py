@@ -6,18 +6,30 @@ redirections and here-documents are; what a word means is told by :mod:`eagleops
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
 import attrs
 
+from eagleops.shell.lexing import Lexed, lexed
 from eagleops.shell.quoting import mended
 from eagleops.shell.slip import Slip, Unreadable, position
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
+_SIMPLE = {
+    "command",
+    "declaration_command",
+    "unset_command",
+    "variable_assignment",
+    "variable_assignments",
+    "test_command",
+}
+_DECLARE = {"export", "declare", "typeset", "readonly", "local"}
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _REDIRECTIONS = {"file_redirect", "heredoc_redirect", "herestring_redirect"}
 _BLOCKS = {
     "while_statement": "a loop",
@@ -97,7 +109,7 @@ def read(text: str) -> Script:
     repaired, slips = mended(text)
     source = repaired.encode("utf-8", "surrogatepass")
     tree = _parser().parse(source)
-    reader = _Reader(source)
+    reader = _Reader(repaired, source)
     commands = list(reader.statements(tree.root_node, ()))
     if tree.root_node.has_error and not _bearable(commands):
         raise Unreadable(_fault(tree.root_node, repaired, source))
@@ -135,9 +147,14 @@ def _faults(node: Node) -> Iterator[Node]:
 
 @attrs.define
 class _Reader:
+    text: str
     source: bytes
 
-    def text(self, node: Node) -> str:
+    def offset(self, node: Node) -> int:
+        """Where a node begins, in characters."""
+        return len(self.source[: node.start_byte].decode("utf-8", "surrogatepass"))
+
+    def source_of(self, node: Node) -> str:
         return self.source[node.start_byte : node.end_byte].decode("utf-8", "surrogatepass")
 
     def statements(self, node: Node, inside: tuple[str, ...]) -> Iterator[SimpleCommand]:
@@ -161,14 +178,9 @@ class _Reader:
 
     def statement(self, node: Node, inside: tuple[str, ...]) -> Iterator[SimpleCommand]:
         kind = node.type
-        if kind in {"command", "declaration_command", "unset_command"}:
+        if kind in _SIMPLE or (kind == "redirected_statement" and self.is_simple(node)):
             yield self.command(node, inside)
-        elif kind == "variable_assignment":
-            yield SimpleCommand(
-                line=node.start_point.row + 1,
-                assignments=(self.assignment(node),),
-                inside=inside,
-            )
+            yield from self.behind_documents(node, inside)
         elif kind == "redirected_statement":
             yield from self.redirected(node, inside)
         elif kind in _BLOCKS:
@@ -178,79 +190,78 @@ class _Reader:
         else:
             yield from self.statements(node, inside)
 
-    def redirected(self, node: Node, inside: tuple[str, ...]) -> Iterator[SimpleCommand]:
-        body = node.child_by_field_name("body") or node.children[0]
-        redirections = tuple(
-            self.redirection(child) for child in node.children if child.type in _REDIRECTIONS
-        )
-        commands = list(self.statement(body, inside)) if body.type not in _REDIRECTIONS else []
-        for n, one in enumerate(commands):
-            more = redirections if n == len(commands) - 1 else ()
-            commands[n] = attrs.evolve(one, redirections=(*one.redirections, *more))
-        yield from commands
-        for child in node.children:
-            if child.type == "heredoc_redirect":
-                yield from self.after_document(child, inside)
+    def is_simple(self, node: Node) -> bool:
+        """Whether a redirected statement is a simple command, or a redirection alone."""
+        body = node.child_by_field_name("body")
+        return body is None or body.type in _SIMPLE
 
-    def after_document(self, node: Node, inside: tuple[str, ...]) -> Iterator[SimpleCommand]:
+    def redirected(self, node: Node, inside: tuple[str, ...]) -> Iterator[SimpleCommand]:
+        """A block with a redirection of its own: it is its last command's as well."""
+        body = node.child_by_field_name("body")
+        if body is None:
+            return
+        commands = list(self.statement(body, inside))
+        first = next((child for child in node.children if child.type in _REDIRECTIONS), None)
+        # In a list or a pipeline it stands with the command that it follows.
+        if commands and first is not None and body.type not in {"list", "pipeline"}:
+            more = self.redirections(lexed(self.text, self.offset(first)), node)
+            last = commands[-1]
+            commands[-1] = attrs.evolve(last, redirections=(*last.redirections, *more))
+        yield from commands
+        yield from self.behind_documents(node, inside)
+
+    def behind_documents(self, node: Node, inside: tuple[str, ...]) -> Iterator[SimpleCommand]:
         """What stands behind ``<<EOF`` in its line, for example ``&& echo done``."""
-        bound = ""
-        for child in node.children:
-            if child.type in {"&&", "||", "|"}:
-                bound = child.type
-            elif child.type in {"command", "list", "pipeline", "redirected_statement"}:
-                found = list(self.statement(child, inside))
-                if found:
-                    found[0] = attrs.evolve(found[0], after=bound)
-                yield from found
+        for document in node.children:
+            bound = ""
+            for child in document.children if document.type == "heredoc_redirect" else ():
+                if child.type in {"&&", "||", "|"}:
+                    bound = child.type
+                elif child.type in {*_SIMPLE, "list", "pipeline", "redirected_statement"}:
+                    found = list(self.statement(child, inside))
+                    if found:
+                        found[0] = attrs.evolve(found[0], after=bound)
+                    yield from found
 
     def command(self, node: Node, inside: tuple[str, ...]) -> SimpleCommand:
-        words: list[str] = []
-        assignments: list[tuple[str, str]] = []
-        redirections: list[Redirection] = []
-        declares = node.children[0].type if node.type != "command" else ""
-        unreadable = ""
-        end = node.start_byte
-        for child in node.children:
-            gap = self.source[end : child.start_byte]
-            if gap.replace(b"\\\n", b"").strip():
-                unreadable = unreadable or gap.decode("utf-8", "replace").strip()
-            end = child.end_byte
-            if child.type == "ERROR" or child.is_missing:
-                unreadable = unreadable or self.text(child) or child.type
-            elif child.type == "variable_assignment":
-                assignments.append(self.assignment(child))
-            elif child.type in _REDIRECTIONS:
-                redirections.append(self.redirection(child))
-            elif child.type != "comment":
-                words.append(self.text(child))
+        parts = lexed(self.text, self.offset(node))
+        declares = parts.words[0] if parts.words and parts.words[0] in _DECLARE else ""
+        assigned = list(parts.assignments)
+        words = list(parts.words)
+        if declares:
+            assigned += [word for word in words[1:] if _ASSIGNMENT.match(word)]
+            words = [word for word in words if not _ASSIGNMENT.match(word)]
         return SimpleCommand(
             line=node.start_point.row + 1,
-            assignments=tuple(assignments),
+            assignments=tuple(_split(one) for one in assigned),
             words=tuple(words),
-            redirections=tuple(redirections),
+            redirections=self.redirections(parts, node),
             inside=inside,
             declares=declares,
-            unreadable=unreadable,
+            unreadable=parts.unreadable,
         )
 
-    def assignment(self, node: Node) -> tuple[str, str]:
-        name, _, value = self.text(node).partition("=")
-        return name, value
+    def redirections(self, parts: Lexed, node: Node) -> tuple[Redirection, ...]:
+        bodies = [self.source_of(each) for each in _within(node, "heredoc_body")]
+        found = []
+        for descriptor, operator, target in parts.redirections:
+            literal = any(character in target for character in "'\"\\")
+            is_document = operator in {"<<", "<<-"}
+            body = bodies.pop(0) if is_document and bodies else ""
+            if operator == "<<-":
+                body = re.sub(r"(?m)^\t+", "", body)
+            found.append(Redirection(operator, descriptor, target, body, literal))
+        return tuple(found)
 
-    def redirection(self, node: Node) -> Redirection:
-        descriptor = operator = target = body = ""
-        literal = False
-        for child in node.children:
-            if child.type == "file_descriptor":
-                descriptor = self.text(child)
-            elif child.type == "heredoc_start":
-                target = self.text(child)
-                literal = any(character in target for character in "'\"\\")
-            elif child.type == "heredoc_body":
-                body = self.text(child)
-            elif child.is_named and child.type != "heredoc_end":
-                target = target or self.text(child)
-            elif not operator and not child.is_named:
-                operator = self.text(child)
-        return Redirection(operator, descriptor, target, body, literal)
+
+def _split(word: str) -> tuple[str, str]:
+    name, _, value = word.partition("=")
+    return name.removesuffix("+"), value
+
+
+def _within(node: Node, kind: str) -> Iterator[Node]:
+    for child in node.children:
+        if child.type == kind:
+            yield child
+        elif child.type in _REDIRECTIONS:
+            yield from _within(child, kind)

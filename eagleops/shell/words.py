@@ -155,6 +155,8 @@ class _Reader:
         elif re.match(r"\$[0-9@*#?$!-]", rest):
             self._left(Doubt("special", rest[:2]))
         else:
+            if not quoted:  # bash does not split a word that ends in one
+                self.doubts.append(Doubt("special", "$"))
             self._add("$")
             self._n += 1
 
