@@ -57,6 +57,7 @@ def start(
 
     Raises:
         NothingRan: if no channel could be opened.
+        ConnectFailed: if sshd refused to run it.
         TimedOut: if the answer to the command did not come in time; it may run.
         LinkLost: if the link broke after the command was sent.
     """
@@ -79,8 +80,21 @@ def start(
         with _otherwise(channel.close, deadline.remaining_s() or 0.0):
             channel.exec_command(line)
     except LINK_ERRORS as error:
-        raise (_timed_out(where, deadline) if deadline.passed else link_lost(where)) from error
+        raise _exec_failed(transport, deadline, where) from error
     return SshChannel(channel, where, released)
+
+
+def _exec_failed(transport: paramiko.Transport, deadline: Deadline, where: str) -> Unreachable:
+    if deadline.passed:
+        return _timed_out(where, deadline)
+    if not transport.is_active():
+        return link_lost(where)
+    return ConnectFailed(
+        problem="sshd refused to run the command",
+        where=where,
+        way_out="Its log says why (journalctl -u ssh): too many processes, for example.",
+        host=where,
+    )
 
 
 def _open(

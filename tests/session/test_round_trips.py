@@ -85,7 +85,7 @@ def test_an_operation_costs_one_round_trip(sshd, container, open_session, into, 
 
 @pytest.mark.alone
 def test_a_session_on_an_open_connection_opens_in_three_round_trips(sshd, record_property):
-    """A channel, an exec, and the program for its hello."""
+    """Channel, exec, and the program for its hello: sshd takes no input before the exec."""
 
     def prepare(connect):
         transport = connect()
@@ -94,7 +94,7 @@ def test_a_session_on_an_open_connection_opens_in_three_round_trips(sshd, record
 
     slope = round_trips(sshd, prepare)
     record_property("round_trips", slope)
-    assert 1.9 < slope < 3.3
+    assert 2.8 < slope < 3.3
 
 
 @pytest.mark.alone
@@ -102,4 +102,4 @@ def test_a_login_and_a_command_cost_what_ssh_costs(sshd, record_property):
     """A cold run is a login, a channel and an exec: OpenSSH's own takes 7.6 round trips."""
     slope = round_trips(sshd, lambda connect: lambda: connect().run(["true"]), times=3)
     record_property("round_trips", slope)
-    assert 5.0 < slope < 8.0
+    assert 5.0 < slope < 7.6

@@ -1,9 +1,12 @@
 """The SSH transport against a real sshd: speed, sharing, limits, what sshd and the shell add."""
 
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import paramiko
 import pytest
 
 from eagleops.errors import ConnectFailed, EagleError, TimedOut, UsageError
@@ -35,12 +38,14 @@ def test_what_the_login_shell_prints_is_not_hidden(make_sshd, tmp_path):
 
 
 @pytest.mark.alone
-def test_twenty_megabytes_take_less_than_two_seconds(sshd):
+def test_twenty_megabytes_take_less_than_two_seconds(sshd, record_property):
     """20 MB of output arrive in under 2 s, and 20 MB of input go up in under 2 s."""
     transport = sshd.transport()
     down = transport.run(["head", "-c", "20000000", "/dev/zero"], timeout_s=LIMIT_S)
+    record_property("down_s", down.elapsed_s)
     assert (len(down.stdout), down.elapsed_s < 2.0) == (20_000_000, True)
     up = transport.run(["wc", "-c"], stdin=bytes(20_000_000), timeout_s=LIMIT_S)
+    record_property("up_s", up.elapsed_s)
     assert (up.stdout, up.elapsed_s < 2.0) == (b"20000000\n", True)
 
 
@@ -153,3 +158,53 @@ def test_options_are_checked():
     """A host_keys that is neither strict nor accept-new is refused when it is made."""
     with pytest.raises(ValueError, match="host_keys"):
         SshOptions(host_keys="no")
+
+
+class Unwilling(paramiko.ServerInterface):
+    """A server that lets everybody in, opens channels, and runs nothing."""
+
+    def check_auth_publickey(self, _username, _key):
+        """Welcome."""
+        return paramiko.AUTH_SUCCESSFUL
+
+    def check_channel_request(self, _kind, _chanid):
+        """Welcome."""
+        return paramiko.OPEN_SUCCEEDED
+
+    def check_channel_exec_request(self, _channel, _command):
+        """No."""
+        return False
+
+
+@pytest.fixture
+def unwilling(ssh_keys):
+    """The port of an Unwilling server, played by Paramiko."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        connection, _peer = listener.accept()
+        server = paramiko.Transport(connection)
+        server.add_server_key(paramiko.Ed25519Key(filename=str(ssh_keys.host)))
+        server.start_server(server=Unwilling())
+
+    threading.Thread(target=serve, daemon=True).start()
+    yield listener.getsockname()[1]
+    listener.close()
+
+
+def test_a_server_that_refuses_to_run_commands_is_told(unwilling, ssh_keys, tmp_path):
+    """A refused exec is a connection error: nothing ran."""
+    options = SshOptions(
+        host_keys="accept-new",
+        known_hosts=(tmp_path / "known_hosts",),
+        identity_files=(ssh_keys.user,),
+        config_file=Path("/dev/null"),
+    )
+    transport = SshTransport(f"root@127.0.0.1:{unwilling}", options=options)
+    with pytest.raises(ConnectFailed) as refused:
+        transport.run(["true"], timeout_s=LIMIT_S)
+    assert str(refused.value) == (
+        f"root@127.0.0.1:{unwilling}: sshd refused to run the command\n"
+        "Its log says why (journalctl -u ssh): too many processes, for example."
+    )
+    transport.close()
