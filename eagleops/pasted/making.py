@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
 from eagleops.engines import engine
+from eagleops.engines.flags import dashed
 from eagleops.errors import ProfileError
 from eagleops.pasted.server_command import (
     PORTS,
@@ -137,7 +138,7 @@ def _of_engine(
         env=env,
         cwd=_folder(started, report),
     )
-    return _in_order(profile, started)
+    return _in_order(profile)
 
 
 def _args(flags: Flags, report: Report) -> dict[str, Any]:
@@ -191,28 +192,27 @@ def _folder(started: Started, report: Report) -> str | None:
     return None
 
 
-def _in_order(profile: Profile, started: Started) -> Profile:
+def _in_order(profile: Profile) -> Profile:
     """The profile with model and port among its args only where its order asks for that."""
-    args = dict(profile.args)
-    spelled = [key for key in ("model-path", "model", "port") if key in args]
-    without = attrs.evolve(profile, args={k: v for k, v in args.items() if k not in spelled})
-    for candidate in (without, _with(profile, spelled[:1]), _with(profile, spelled[-1:])):
-        if _same(candidate, started):
+    spelled = [key for key in ("model-path", "model", "port") if key in profile.args]
+    by_place = {"model"} if profile.engine == "vllm" else set()
+    wanted = [dashed(name) for name in profile.args if name not in by_place]
+    for kept in ([], spelled[-1:], spelled[:1]):
+        left = {k: v for k, v in profile.args.items() if k not in spelled or k in kept}
+        candidate = attrs.evolve(profile, args=left)
+        if _order(candidate, wanted) == wanted:
             return candidate
-    return profile if spelled and _same(profile, started) else without
+    return profile
 
 
-def _with(profile: Profile, kept: Sequence[str]) -> Profile:
-    names = {"model-path", "model", "port"} - set(kept)
-    return attrs.evolve(profile, args={k: v for k, v in profile.args.items() if k not in names})
-
-
-def _same(profile: Profile, started: Started) -> bool:
+def _order(profile: Profile, wanted: list[str]) -> list[str]:
+    """The flags of its command, as far as they are among ``wanted``."""
     try:
-        made_of = engine(profile.engine).command(profile, started.argv[0])
+        command = engine(profile.engine).command(profile, "python3")
     except ProfileError:
-        return False
-    return list(made_of[1:]) == list(started.argv[1:])
+        return []
+    names = [word.partition("=")[0] for word in command]
+    return [name for name in names if name in wanted]
 
 
 def _named(name: str, model: str | None, args: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ needs_bash = pytest.mark.skipif(BASH is None, reason="bash is not installed")
 
 plain = st.text("abcXYZ019-_=+:,./@%^~{}[]#", max_size=6)
 quoted = st.one_of(
-    st.text("ab $`\\\"!*?{}~;&|<>\n", max_size=6).map(lambda t: f"'{t}'"),
+    st.text('ab $`\\"!*?{}~;&|<>\n', max_size=6).map(lambda t: f"'{t}'"),
     st.text("ab '!*?{},~;&|<>\n", max_size=6).map(lambda t: f'"{t}"'),
     st.sampled_from([r"\ ", r"\$", r"\\", r"\"", r"\'", r"\a", r"\*", r"\~", r"\{", "\\\n"]),
     st.sampled_from([r'"\$"', r'"\\"', r'"a\"b"', r'"\a"', '"\\\n"', r"$'a\tb'", r"$'\x41\''"]),
