@@ -42,8 +42,8 @@ def test_an_error_stops_a_launch_before_anything_is_touched(inventory: Path) -> 
     done = eagleops("launch", "--inventory", str(inventory))
 
     assert done.returncode == 2
-    assert f"{inventory}:9: profiles.bad.env.NCCL_ALGO" in done.stderr
-    assert "[nccl-word] (1 more error)" in done.stderr
+    assert f"{inventory}:9: profiles.bad.env.NCCL_NTHREADS" in done.stderr
+    assert "[nccl-range] (1 more error)" in done.stderr
     assert "eagleops lint --profile bad; --no-lint launches anyway." in done.stderr
 
 
@@ -67,7 +67,7 @@ def test_lint_as_json_names_every_finding(inventory: Path) -> None:
     assert errors[1] == {
         "rule": "nccl-word",
         "severity": "error",
-        "where": f"{inventory}:9: profiles.bad.env.NCCL_ALGO",
+        "where": f"{inventory}:10: profiles.bad.env.NCCL_ALGO",
         "message": (
             "NCCL_ALGO: NCCL does not know 'Rign'; the server dies when its workers connect "
             "(up to 2.23 it was passed over in silence)"
