@@ -10,6 +10,9 @@ from eagleops.streaming.reply import Reply
 
 Document = Mapping[str, Any]
 
+# What is read from one full buffer comes microseconds apart; a decode step takes ten times this.
+TOGETHER_S = 0.0002
+
 
 class StreamError(ValueError):
     """An event that is no reply: the server's own words of what is wrong."""
@@ -51,6 +54,25 @@ class Dialect(Protocol):
         """A reader for one reply."""
 
 
+class _Moments:
+    """At how many moments events came, and when the first and the last of them did."""
+
+    def __init__(self) -> None:
+        self.events = 0
+        self.count = 0
+        self.first_s = 0.0
+        self.last_s = 0.0
+
+    def add(self, at_s: float) -> None:
+        """Counts an event."""
+        if not self.events:
+            self.first_s = at_s
+        if not self.events or at_s - self.last_s > TOGETHER_S:
+            self.count += 1
+        self.events += 1
+        self.last_s = at_s
+
+
 class SglangGenerate:
     """SGLang's own ``/generate``: ``meta_info`` counts tokens and verify cycles."""
 
@@ -70,12 +92,14 @@ class _SglangReader:
     """Every event repeats the whole text so far: one is read when a figure of it is asked for."""
 
     def __init__(self) -> None:
-        self.last_s = 0.0
-        self._first_s = 0.0
+        self._moments = _Moments()
         self._first_tokens = 0
-        self._events = 0
         self._unread = ""
         self._meta: Document = {}
+
+    @property
+    def last_s(self) -> float:
+        return self._moments.last_s
 
     @property
     def tokens(self) -> int:
@@ -84,25 +108,28 @@ class _SglangReader:
     def take(self, data: str, at_s: float) -> None:
         if not data.startswith("{") or '"error"' in data[:64]:
             raise StreamError(_message(_document(data)))
-        self._events += 1
-        self._unread, self.last_s = data, at_s
-        if self._events == 1:
-            self._first_s, self._first_tokens = at_s, self.tokens
+        before = self._moments.count
+        self._moments.add(at_s)
+        if (before, self._moments.count) == (1, 2):
+            self._first_tokens = self.tokens  # of the event before: the first moment is over
+        self._unread = data
 
     def reply(self) -> Reply | None:
-        if not self._events:
+        moments = self._moments
+        if not moments.events:
             return None
         meta = self._newest_meta()
         reason = meta.get("finish_reason")
         return Reply(
-            first_s=self._first_s,
-            last_s=self.last_s,
-            first_tokens=self._first_tokens or 1,
+            first_s=moments.first_s,
+            last_s=moments.last_s,
+            first_tokens=self._first_tokens or self.tokens,
             completion_tokens=meta.get("completion_tokens"),
             prompt_tokens=meta.get("prompt_tokens"),
             cached_tokens=meta.get("cached_tokens"),
             verify_cycles=meta.get("spec_verify_ct"),
-            events=self._events,
+            events=moments.events,
+            moments=moments.count,
             finish_reason=str(reason.get("type") if isinstance(reason, dict) else reason or ""),
             # 0.5.23 tells it under both names.
             correct_drafts=tuple(
@@ -156,13 +183,15 @@ class OpenAiCompletions:
 class _OpenAiReader:
     def __init__(self) -> None:
         self.tokens = 0
-        self.last_s = 0.0
-        self._first_s = 0.0
+        self._moments = _Moments()
         self._first_tokens = 0
-        self._events = 0
         self._counted = False
         self._usage: Document = {}
         self._reason = ""
+
+    @property
+    def last_s(self) -> float:
+        return self._moments.last_s
 
     def take(self, data: str, at_s: float) -> None:
         document = _document(data)
@@ -176,17 +205,19 @@ class _OpenAiReader:
             self._reason = choice.get("finish_reason") or self._reason
 
     def reply(self) -> Reply | None:
-        if not self._events:
+        moments = self._moments
+        if not moments.events:
             return None
         details = self._usage.get("prompt_tokens_details") or {}
         return Reply(
-            first_s=self._first_s,
-            last_s=self.last_s,
+            first_s=moments.first_s,
+            last_s=moments.last_s,
             first_tokens=self._first_tokens,
             completion_tokens=self._usage.get("completion_tokens"),
             prompt_tokens=self._usage.get("prompt_tokens"),
             cached_tokens=details.get("cached_tokens"),
-            events=self._events,
+            events=moments.events,
+            moments=moments.count,
             finish_reason=self._reason,
         )
 
@@ -194,12 +225,11 @@ class _OpenAiReader:
         """An event with a choice brings tokens, unless the counts say that it brings none."""
         if counted is not None and counted <= (self.tokens if self._counted else 0):
             return
-        self._events += 1
-        self.last_s = at_s
+        self._moments.add(at_s)
         self._counted = counted is not None
         self.tokens = self.tokens + 1 if counted is None else counted
-        if self._events == 1:
-            self._first_s, self._first_tokens = at_s, counted or 1
+        if self._moments.count == 1:
+            self._first_tokens = self.tokens
 
 
 def _document(data: str) -> Document:

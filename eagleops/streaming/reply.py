@@ -12,14 +12,16 @@ class Reply:
     Attributes:
         first_s: To the first event that brought tokens.
         last_s: To the last one that did.
-        first_tokens: How many tokens the first one brought, as the engine counts; 1 where it
-            does not say.
+        first_tokens: How many tokens came at that first moment, as the engine counts; where it
+            does not say, how many events.
         completion_tokens: As the engine counts; None where it does not say. An event may bring
             several tokens or none: events are never counted in their place.
         prompt_tokens: Likewise.
         cached_tokens: Of the prompt, those that a cache held.
         verify_cycles: Of speculative decoding; None where it does not say.
         events: How many brought tokens.
+        moments: At how many moments they came. Events that come together were held up on the
+            way: the time between them is not the engine's.
         finish_reason: ``length``, ``stop``, or another word of the engine's.
         correct_drafts: Cycles by how many of their drafted tokens were right, from 0 on; empty
             where it does not say.
@@ -33,8 +35,14 @@ class Reply:
     cached_tokens: int | None = None
     verify_cycles: int | None = None
     events: int = 0
+    moments: int = 0
     finish_reason: str = ""
     correct_drafts: tuple[int, ...] = ()
+
+    @property
+    def was_held_back(self) -> bool:
+        """Whether most events came together with others."""
+        return 2 * self.moments < self.events
 
     @property
     def decode_s(self) -> float:

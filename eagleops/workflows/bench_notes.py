@@ -27,6 +27,7 @@ def noted(runs: Sequence[Run], subject: Subject) -> tuple[Run, ...]:
                 *_cached(run),
                 *_short(run, runs),
                 *_brief(run),
+                *_held_back(run),
             ),
         )
         for run in runs
@@ -55,3 +56,12 @@ def _brief(run: Run) -> tuple[str, ...]:
     if seconds >= BRIEF_S:
         return ()
     return (f"run {run.number} lasted {seconds:.2f} s: ask for more tokens to measure finely",)
+
+
+def _held_back(run: Run) -> tuple[str, ...]:
+    reply = run.reply
+    if not reply.was_held_back:
+        return ()
+    came = f"{reply.events} events came at {reply.moments} moments"
+    why = "something on the way held them back, and the speed is not the engine's"
+    return (f"run {run.number}: {came}: {why}",)

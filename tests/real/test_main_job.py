@@ -45,12 +45,12 @@ def the_main_job(desk, model, profile: str, initial: str) -> None:
     status, answer = desk.completes(model)
     assert (status, answer["usage"]["completion_tokens"]) == (200, 8)
 
-    measured = desk.asks("bench", "--runs", "2", "--tokens", "32")
+    measured = desk.asks("bench", "--prompt", "short", "--runs", "2", "--tokens", "200")
     counts = [one["reply"]["completion_tokens"] for one in measured["measurements"]]
-    assert (counts, measured["accept_length"]) == ([32, 32], None)
+    assert (counts, measured["accept_length"]) == ([200, 200], None)
     assert measured["tok_s"]["low"] > 0
     assert measured["accept_length_source"] == "not reported"
-    desk.shows("bench", "--runs", "2", "--tokens", "32")
+    desk.shows("bench", "--prompt", "short", "--runs", "3", "--tokens", "200")
 
     environment = desk.asks("verify-env")
     for name in OURS:

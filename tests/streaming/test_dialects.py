@@ -103,6 +103,36 @@ def test_a_first_event_of_several_tokens() -> None:
     assert reply.tok_s == pytest.approx(8 / 0.2)
 
 
+@pytest.mark.parametrize("burst", [1, 5])
+def test_events_that_come_together_took_no_time(burst: int) -> None:
+    """A stream that was held up at its begin is measured from there on, and says it was held."""
+    reader = SglangGenerate().reader()
+    for tokens in range(1, burst + 1):
+        reader.take(generated(tokens), 1.0 + tokens * 1e-5)
+    for tokens in range(burst + 1, burst + 4):
+        reader.take(generated(tokens), 1.0 + 0.1 * (tokens - burst))
+
+    reply = reader.reply()
+
+    assert (reply.first_tokens, reply.decoded_tokens, reply.moments) == (burst, 3, 4)
+    assert reply.tok_s == pytest.approx(10.0, rel=0.01)
+    assert reply.was_held_back is False
+
+
+@pytest.mark.parametrize("dialect", [SglangGenerate(), OpenAiCompletions("m")])
+def test_a_stream_that_comes_all_at_once_has_no_speed(dialect: Dialect) -> None:
+    """31 tokens in half a millisecond are a buffer that was emptied, not a decoder."""
+    event = generated if isinstance(dialect, SglangGenerate) else (lambda n: chunk(usage=n))
+    reader = dialect.reader()
+    for tokens in range(1, 33):
+        reader.take(event(tokens), 0.15 + tokens * 1.6e-5)
+
+    reply = reader.reply()
+
+    assert (reply.completion_tokens, reply.moments, reply.tok_s) == (32, 1, None)
+    assert reply.was_held_back is True
+
+
 def test_counts_in_every_event_as_vllm_sends_them() -> None:
     """With counts in each event, one that adds no token is no moment of decoding."""
     events = [chunk("", usage=0), chunk(usage=2), chunk(usage=5), chunk("", usage=5)]
