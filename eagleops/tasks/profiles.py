@@ -11,14 +11,27 @@ if TYPE_CHECKING:
     from eagleops.workflows.lint import LintReport
 
 
-@command(help={"profile": "a profile of hosts.yaml (all of them without)"})
-def lint(call: Call, profile: str | None = None) -> LintReport:
+@command(
+    help={
+        "profile": "a profile of hosts.yaml (all of them without)",
+        "host": "ask this machine too: the installed engine's flags, GPUs, conf files, models",
+    }
+)
+def lint(call: Call, profile: str | None = None, host: str | None = None) -> LintReport:
     """Check profiles: NCCL's values, flags by version, speculation, sizes, ports, secrets."""
     from eagleops.workflows.lint import lint_profiles
 
     library = call.library()
     names = [profile] if profile else library.inventory.profile_names()
-    return lint_profiles(map(library.profile, names))
+    profiles = [library.profile(name) for name in names]
+    if host is None:
+        return lint_profiles(profiles)
+    from eagleops.workflows.engine_facts import ask
+
+    machine = library.host(host).machine
+    with call.progress() as progress:
+        facts = ask(machine, profiles, ledger=library.inventory.ledger, progress=progress)
+    return lint_profiles(profiles, facts=facts, host=machine.name)
 
 
 @command(
