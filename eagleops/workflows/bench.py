@@ -258,5 +258,6 @@ def _rate(samples: tuple[Sample, ...]) -> float | None:
 def _notes(subject: Subject, counting: Counting, sampling: Sampling | None) -> tuple[str, ...]:
     notes = [*subject.notes, *counting.notes]
     if sampling is not None and sampling.problem:
-        notes.append(f"The GPUs were not watched to the end: {sampling.problem}")
+        how = "not watched to the end" if sampling.samples else "not watched"
+        notes.append(f"The GPUs were {how}: {sampling.problem}")
     return tuple(dict.fromkeys(notes))
