@@ -25,7 +25,7 @@ _SHIPPED = {"sglang": "sglang_flags.json", "vllm": "vllm_flags.json"}
 # A name this much alike is a slip of the finger.
 TYPO = 0.84
 _OPTION = re.compile(r"^ {2,4}(?P<spellings>-{1,2}[A-Za-z].*)$")
-_SPELLING = re.compile(r"(?:^|,\s)(-{1,2}[A-Za-z][\w.-]*)(?P<value>[^,]*(?:\{[^}]*\}[^,]*)?)")
+_SPELLING = re.compile(r"(?:^|,\s)(-{1,2}[A-Za-z][\w.-]*)(?P<value>[^,]*)")
 
 
 @attrs.frozen(kw_only=True)
@@ -156,7 +156,8 @@ def from_help(engine: str, version: str, text: str) -> FlagTable:
         option = _OPTION.match(line)
         if option is None:
             continue
-        found = _SPELLING.findall(re.split(r"\s{2,}", option["spellings"].strip())[0])
+        spellings = re.split(r"\s{2,}", option["spellings"].strip())[0]
+        found = _SPELLING.findall(re.sub(r"\{[^}]*\}", "{}", spellings))
         if not found:
             continue
         metavar = " ".join(value.strip() for _, value in found if value.strip())
@@ -170,7 +171,7 @@ def from_help(engine: str, version: str, text: str) -> FlagTable:
                 takes=_takes(names, metavar),
                 first=0,
                 last=0,
-                choices=_choices(metavar),
+                choices=_choices(spellings),
                 heir=heir,
             )
     return FlagTable(

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from eagleops.knowledge.flags import from_help
-from eagleops.lint import lint
 from eagleops.library import load
+from eagleops.lint import lint
 from eagleops.workflows import engine_facts
 
 HELP = """usage: launch_server.py [-h] --model-path MODEL_PATH [--tp-size TP_SIZE]
@@ -115,7 +115,7 @@ def test_the_flags_of_a_version_are_asked_for_once(tmp_path: Path, monkeypatch) 
 
 
 def test_a_conf_file_that_the_profile_names_is_read_before_the_machine_s(tmp_path: Path) -> None:
-    """NCCL_CONF_FILE is looked for where it is, and told where it sets what the profile does not."""
+    """NCCL_CONF_FILE is read where it is, and told where it sets what the profile does not."""
     conf = tmp_path / "nccl.conf"
     conf.write_text("# mine\nNCCL_ALGO=Tree\n")
     file = tmp_path / "hosts.yaml"
