@@ -20,6 +20,8 @@ from eagleops.comparison.planning import (
 from eagleops.comparison.trial import Restarts
 
 _SMALL = 10
+# An interval narrower than this would read as "-27 to -27 %" in whole percents.
+_NARROW = 4
 
 
 @attrs.frozen
@@ -142,7 +144,9 @@ def _told(verdict: Verdict, found: Difference) -> str:
             f"at least {verdict.least_restarts} of each are needed."
         )
     percent = 100 * (1 - found.alpha)
-    interval = f"{percent:.3g} % interval {_signed(found.low_pct)} to {_signed(found.high_pct)} %"
+    digits = 0 if found.high_pct - found.low_pct >= _NARROW else 1
+    low, high = (f"{end:+.{digits}f}" for end in (found.low_pct, found.high_pct))
+    interval = f"{percent:.3g} % interval {low} to {high} %"
     if found.conclusion != "no_difference_shown":
         change = _unsigned(abs(found.change_pct))
         return (
@@ -177,10 +181,6 @@ def _break_even_words(told: BreakEven | None) -> str:
         f"A cycle takes {told.cycle_ms:.1f} ms, so it needs {told.needed_accept_length:.2f} "
         f"accepted tokens a cycle to break even; it has {told.accept_length:.2f}."
     )
-
-
-def _signed(percent: float) -> str:
-    return f"{percent:+.0f}" if abs(percent) >= _SMALL else f"{percent:+.1f}"
 
 
 def _unsigned(percent: float) -> str:

@@ -53,7 +53,7 @@ PARTS = (
 ``telemetry``       ``gpus``: per ``index`` the medians of ``sm_clock_mhz`` and the like, and
                     ``throttled``: the share of time by reason
 ``bench``           the figures: ``tok_s`` (its ``median``), ``accept_length``
-``comparison``      of which comparison it is a part: ``id``, ``key``, ``profile``, ``restart``
+``comparison``      of which comparison it is a part: ``id``, ``profile``, ``restart``, ...
 ``log``             where the server's log stands, and its last lines where it died
 ``outcome``         one of :data:`OUTCOMES`, and a ``detail``
 ==================  ==================================================================

@@ -8,11 +8,14 @@ from typing import Any
 
 import attrs
 
+from eagleops.comparison.grid import Axis
 from eagleops.library.host import Host
 from eagleops.profile import Profile
 from eagleops.workflows.compare import compare as run_comparison
 from eagleops.workflows.compare_plan import ComparePlan, Protocol, plan_comparison
 from eagleops.workflows.compare_result import CompareResult
+from eagleops.workflows.sweep import SweepResult
+from eagleops.workflows.sweep import sweep as run_sweep
 
 
 def compare(
@@ -58,6 +61,40 @@ def write_report(result: CompareResult, file: str | Path) -> CompareResult:
     reported = attrs.evolve(result, report=str(path))
     write(reported, path)
     return reported
+
+
+def sweep(
+    host: Host,
+    profile: str | Profile,
+    vary: Sequence[str | Axis],
+    protocol: Protocol | None = None,
+    *,
+    report: str | Path | None = None,
+    **settings: Any,
+) -> SweepResult:
+    """Measures a grid over a profile's values: see :func:`eagleops.workflows.sweep.sweep`.
+
+    Args:
+        host: Where.
+        profile: Whose values are varied.
+        vary: ``args.speculative-num-steps=1,2,3`` and the like.
+        protocol: How.
+        report: Write the report to this HTML file.
+        settings: As :func:`eagleops.workflows.compare.compare` takes them.
+
+    Raises:
+        UsageError, ProfileError, CheckFailed, Unreachable: as :func:`compare`.
+    """
+    if report is not None:
+        from eagleops.render.report import ready
+
+        ready(Path(report))
+    axes = [Axis.parse(one) if isinstance(one, str) else one for one in vary]
+    base = host.profile(profile) if isinstance(profile, str) else profile
+    result = run_sweep(host.machine, base, axes, protocol, ledger=host.ledger, **settings)
+    if report is None:
+        return result
+    return attrs.evolve(result, comparison=write_report(result.comparison, report))
 
 
 def plan(

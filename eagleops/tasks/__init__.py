@@ -17,6 +17,7 @@ namespace = Collection(
     servers.stop,
     bench.bench,
     comparing.compare,
+    comparing.sweep,
     comparing.break_even,
     ledger.runs,
     ledger.show,

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from eagleops.comparison.break_even import BreakEven
     from eagleops.workflows.compare_plan import ComparePlan
     from eagleops.workflows.compare_result import CompareResult
+    from eagleops.workflows.sweep import SweepResult
 
 PROTOCOL_HELP = {
     "restarts": "servers of each profile, one after the other: the unit that is repeated",
@@ -136,6 +137,73 @@ def compare(
             progress=progress,
         )
     return attrs.evolve(result, fail_if_slower=fail_if_slower)
+
+
+@command(
+    help={
+        **HOST_HELP,
+        **PROTOCOL_HELP,
+        "profile": "the profile whose values are varied (hosts.yaml's default without)",
+        "vary": "KEY=V1,V2: args.NAME, env.NAME or sim.NAME; may be given again",
+        "write-profile": "write the best point as a profile to this file",
+    },
+    repeatable=["vary"],
+)
+def sweep(
+    call: Call,
+    vary: list[str],
+    profile: str | None = None,
+    host: str | None = None,
+    restarts: int = 5,
+    runs: int = 5,
+    tokens: int = 256,
+    warmups: int = 1,
+    prompt: str = "prose",
+    order: str = "abba",
+    seed: int = 0,
+    cool_down: float = 300.0,
+    smallest: float = 2.0,
+    resume: bool = False,
+    report: str | None = None,
+    write_profile: str | None = None,
+    direct: bool = False,
+    timeout: float = 3600.0,
+) -> SweepResult:
+    """A grid over a profile's values: each point as `compare` measures, the best one told."""
+    from pathlib import Path
+
+    from eagleops.comparison.order import order_of
+    from eagleops.library.compare import sweep as run_sweep
+    from eagleops.workflows import sweep as workflow
+    from eagleops.workflows.compare_plan import Protocol
+
+    protocol = Protocol(
+        restarts=restarts,
+        runs=runs,
+        tokens=tokens,
+        warmups=warmups,
+        prompt=prompt,
+        order=order_of(order),
+        seed=seed,
+        cool_down_s=cool_down,
+        smallest_pct=smallest,
+    )
+    with call.progress() as progress:
+        result = run_sweep(
+            call.host(host),
+            call.library().profile(profile),
+            vary,
+            protocol,
+            report=report,
+            resume=resume,
+            timeout_s=timeout,
+            direct=direct,
+            api_key=os.environ.get("EAGLEOPS_API_KEY"),
+            progress=progress,
+        )
+    if write_profile:
+        workflow.write_profile(result, Path(write_profile))
+    return result
 
 
 def _show_before(call: Call, planned: ComparePlan) -> None:

@@ -227,7 +227,7 @@ class _Comparison:
         """Marks a run as the comparison's, and gives all that was recorded of it."""
         mark = {
             "id": self.id,
-            "key": self.plan.key,
+            "identity": self.plan.identity,
             "profile": profile,
             "restart": restart,
             "protocol": self.plan.protocol.to_dict(),
@@ -248,7 +248,7 @@ class _Comparison:
 
 
 def measured_before(path: Path | None, plan: ComparePlan) -> tuple[str, list[Trial]] | None:
-    """The latest comparison of the same key in the ledger: its id, and what it has measured.
+    """The latest comparison of the same identity in the ledger: its id, and what it has measured.
 
     Raises:
         LedgerError: if the ledger cannot be read.
@@ -262,7 +262,7 @@ def measured_before(path: Path | None, plan: ComparePlan) -> tuple[str, list[Tri
                 continue
             run = ledger.run(header.id)
             mark = run.part("comparison") or {}
-            if mark.get("key") != plan.key or (latest and mark["id"] != latest):
+            if mark.get("identity") != plan.identity or (latest and mark["id"] != latest):
                 continue
             latest = mark["id"]
             place = (mark["profile"], int(mark["restart"]))

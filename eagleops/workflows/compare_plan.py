@@ -14,6 +14,7 @@ from eagleops.comparison.order import Order, rounds
 from eagleops.comparison.planning import ALPHA, SMALLEST_PCT, restarts_to_reach
 from eagleops.engines import engine
 from eagleops.errors import UsageError
+from eagleops.measuring import prompts
 from eagleops.profile import Profile
 from eagleops.view import Column, Table, Text, Tone, View
 from eagleops.workflows.lint import checked
@@ -87,7 +88,7 @@ class ComparePlan:
         return restarts_to_reach(self.protocol.alpha / (len(self.profiles) - 1))
 
     @property
-    def key(self) -> str:
+    def identity(self) -> str:
         """What has to be the same for measurements to be of one comparison.
 
         Not the number of restarts: a comparison may go on to more of them.
@@ -178,6 +179,7 @@ def plan_comparison(
             problem=f"{twice} is named twice",
             way_out="A profile that differs in nothing needs another name in hosts.yaml.",
         )
+    prompts.prompt(protocol.prompt)
     for profile in profiles:
         checked(profile)
         engine(profile.engine).command(profile, profile.python or python)

@@ -21,6 +21,22 @@ _TONES = {
 }
 
 
+@attrs.frozen
+class HeatMap:
+    """Speeds by two values that were varied.
+
+    Attributes:
+        rows, columns: The keys; ``row_values`` and ``column_values`` what they took.
+        tok_s: By row and column; None where nothing was measured.
+    """
+
+    rows: str
+    columns: str
+    row_values: tuple[str, ...]
+    column_values: tuple[str, ...]
+    tok_s: tuple[tuple[float | None, ...], ...]
+
+
 @attrs.frozen(kw_only=True)
 class CompareResult:
     """Profiles side by side.
@@ -32,6 +48,7 @@ class CompareResult:
         verdicts: Each other profile against the baseline.
         aborted: Why it ended early; empty where it did not.
         notes: What is worth knowing besides.
+        heat_map: Of a sweep, the speed by two of its values; None for none.
         report: The file of its report; None where none was written.
         fail_if_slower: Whether a slower profile is a failure.
     """
@@ -44,6 +61,7 @@ class CompareResult:
     aborted: str = ""
     notes: tuple[str, ...] = ()
     report: str | None = None
+    heat_map: HeatMap | None = None
     fail_if_slower: bool = False
 
     @property

@@ -21,10 +21,11 @@ from eagleops.render.report.drawing import (
     svg,
 )
 from eagleops.render.report.time_lines import TimeLine, time_lines
-from eagleops.workflows.compare_result import CompareResult
+from eagleops.workflows.compare_result import CompareResult, HeatMap
 
-WIDTH = 7.2
-ROW = 0.62
+# Inches: on a phone, letters of 10 points are then still read.
+WIDTH = 5.0
+ROW = 0.55
 Recorded = Mapping[tuple[str, int], Mapping[str, Any]]
 
 
@@ -37,6 +38,7 @@ class Plots:
     accept_lengths: Plot | None
     break_even: tuple[Plot, ...]
     time_lines: tuple[TimeLine, ...]
+    heat_map: Plot | None = None
 
 
 def plots_of(result: CompareResult, recorded: Recorded) -> Plots:
@@ -47,6 +49,7 @@ def plots_of(result: CompareResult, recorded: Recorded) -> Plots:
         accept_lengths(result, recorded),
         tuple(break_even(told, name, _number_of(result, name)) for name, told in result.break_even),
         time_lines(result, recorded),
+        None if result.heat_map is None else heat_map(result.heat_map),
     )
 
 
@@ -205,6 +208,35 @@ def accept_lengths(result: CompareResult, recorded: Recorded) -> Plot | None:
             for profile, shares in found.items()
         )
         return svg(drawn, "accept", "Accept length, cycle by cycle", words + ".")
+
+
+def heat_map(told: HeatMap) -> Plot:
+    """A sweep's speeds: a number in each cell, the faster the deeper its shade."""
+    speeds = [speed_ for row in told.tok_s for speed_ in row if speed_ is not None]
+    slowest, fastest = min(speeds, default=0.0), max(speeds, default=0.0)
+    words = []
+    with figure(WIDTH, 1.2 + ROW * len(told.row_values)) as drawn:
+        axes = drawn.subplots()
+        for row, line in enumerate(told.tok_s):
+            for column, speed_ in enumerate(line):
+                if speed_ is None:
+                    axes.text(column, row, "not measured", ha="center", va="center")
+                    continue
+                # At most a third of the colour: the ink on it stays readable, light and dark.
+                depth = 0.33 * (speed_ - slowest) / (fastest - slowest or 1)
+                axes.bar(column, 0.94, 0.94, row - 0.47, color=colour(1), alpha=depth, linewidth=0)
+                weight = "bold" if speed_ == fastest else "normal"
+                axes.text(column, row, f"{speed_:.1f}", ha="center", va="center", fontweight=weight)
+                place = f"{told.rows} {told.row_values[row]}"
+                words.append(f"{place}, {told.columns} {told.column_values[column]}: {speed_:.1f}")
+        axes.set_xticks(range(len(told.column_values)), told.column_values)
+        axes.set_yticks(range(len(told.row_values)), told.row_values)
+        axes.set_xlim(-0.5, len(told.column_values) - 0.5)
+        axes.set_ylim(len(told.row_values) - 0.5, -0.5)
+        axes.grid(visible=False)
+        axes.set_xlabel(told.columns)
+        axes.set_ylabel(told.rows)
+        return svg(drawn, "heat", "tok/s over the grid", "; ".join(words) + ".")
 
 
 def _cycles(result: CompareResult, recorded: Recorded) -> Iterator[tuple[str, tuple[float, ...]]]:

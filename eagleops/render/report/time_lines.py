@@ -55,7 +55,7 @@ def _plot(trial: Trial, parts: Mapping[str, Any], number: int) -> Plot | None:
     samples = samples[:: max(1, len(samples) // MOST_POINTS)]
     began_s = float(samples[0]["utc_s"])
     times = [float(sample["utc_s"]) - began_s for sample in samples]
-    with figure(5.0, 3.4) as drawn:
+    with figure(3.6, 3.7) as drawn:
         rows = drawn.subplots(len(_LINES), 1, sharex=True)
         words = []
         for axes, (field, title, of) in zip(rows, _LINES, strict=True):
