@@ -33,6 +33,7 @@ Tests say ``from parts.poll import until`` to wait for a fact with a limit.
 from __future__ import annotations
 
 import itertools
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -60,6 +61,11 @@ hypothesis.settings.register_profile(
     ],
 )
 hypothesis.settings.load_profile("eagleops")
+
+# A shell starts what runs in its background with SIGINT ignored, and children inherit that; the
+# tests send SIGINT as a person at a terminal does.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 _MARKS = {"sshd": "sshd", "make_sshd": "sshd", "make_host": "netns"} | {
