@@ -21,7 +21,8 @@
     │   └── RequestFailed          a server refused a request, or broke its answer off
     ├── LedgerError             1  the ledger cannot be read or written
     │   └── LedgerDamaged          its file was damaged, and was set aside
-    └── CannotTell              3  a witness was blind
+    ├── CannotTell              3  a witness was blind
+    └── Interrupted           130  somebody pressed Ctrl-C
 
 The number is the exit status of a command that ends in that error. Each error
 holds its data; the sentence is derived from it: where, what, and the way out.
@@ -241,3 +242,10 @@ class CannotTell(EagleError):
     exit_status: ClassVar[int] = 3
 
     host: str = ""
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class Interrupted(EagleError):
+    """Ctrl-C ended a command. Python code gets its KeyboardInterrupt; this is the document's."""
+
+    exit_status: ClassVar[int] = 130

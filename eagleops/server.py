@@ -8,6 +8,12 @@ from typing import Any
 import attrs
 import cattrs
 
+from eagleops.errors import UsageError
+from eagleops.remote.server_record import is_name
+
+NAME_RULE = (
+    "Use up to 64 letters, digits, dots, underscores and hyphens, a letter or a digit first."
+)
 _CONVERTER = cattrs.Converter()
 
 LIVING = frozenset({"starting", "ready", "stopping"})
@@ -72,3 +78,13 @@ class ServerFacts:
         if self.signal is not None:
             return f"ended by {self.signal}"
         return "" if self.exit_status is None else f"ended with status {self.exit_status}"
+
+
+def require_name(name: str) -> None:
+    """Refuses a name that no server may have, before any machine is asked.
+
+    Raises:
+        UsageError: with the rule.
+    """
+    if not is_name(name):
+        raise UsageError(problem=f"{name!r} cannot name a server", way_out=NAME_RULE)

@@ -15,6 +15,18 @@ from eagleops.remote.servers import LIVING, describe, trees
 Limits = Union[int, float, Mapping[str, float], None]
 
 
+def require_name(name: str) -> None:
+    """Refuses a name that cannot be a folder's."""
+    if not server_record.is_name(name):
+        raise Failure(
+            "bad_name",
+            "{!r} cannot name a server".format(name),
+            way_out="Use up to 64 letters, digits, dots, underscores and hyphens, "
+            "a letter or a digit first.",
+            name=name,
+        )
+
+
 def require_free_name(context: Context, name: str) -> None:
     """Refuses a name whose server lives, or has left processes behind.
 

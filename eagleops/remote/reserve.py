@@ -13,7 +13,7 @@ import json
 import os
 from typing import Any, Dict, Generator, Optional
 
-from eagleops.remote import launch_lock, process_table, server_record, supervisor
+from eagleops.remote import launch_lock, preflight, process_table, server_record, supervisor
 from eagleops.remote.context import Context
 from eagleops.remote.failure import Failure
 from eagleops.remote.servers import LIVING, find_server
@@ -28,11 +28,12 @@ def reserve(
     """Takes the machine for the launch of ``name``.
 
     Raises:
-        Failure: ``launch_in_progress`` while another launch holds the machine,
+        Failure: ``bad_name``, ``launch_in_progress`` while another launch holds the machine,
             ``server_exists`` if a server of that name lives, ``spawn_failed`` where no state
             can be kept.
     """
     yield {"event": "reserving"}
+    preflight.require_name(name)
     lock = launch_lock.take(context)
     try:
         holder = _holder(context)

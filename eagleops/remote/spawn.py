@@ -59,7 +59,7 @@ def spawn(
     """
     try:
         yield {"event": "starting", "name": name}
-        _require_name(name)
+        preflight.require_name(name)
         folder = os.path.join(server_record.servers_home(context), name)
         lock = launch_lock.take(context)
         try:
@@ -210,14 +210,3 @@ def _write(path: str, content: str) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(content)
-
-
-def _require_name(name: str) -> None:
-    if not server_record.is_name(name):
-        raise Failure(
-            "bad_name",
-            "{!r} cannot name a server".format(name),
-            way_out="Use up to 64 letters, digits, dots, underscores and hyphens, "
-            "a letter or a digit first.",
-            name=name,
-        )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import io
 import json
+import os
 import sys
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO, cast
 
 from rich.console import Console
 from rich.text import Text
@@ -32,14 +36,54 @@ class Result(Protocol):
         """What it looks like."""
 
 
+class _Console(Console):
+    """A console that leaves it to its caller what a reader who has gone means."""
+
+    def on_broken_pipe(self) -> None:
+        """Raises what was caught; rich would end the program, and whatever it is at."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
+class _Unheard(io.TextIOBase):
+    """stderr, where words that cannot be written are dropped and stop nobody's work."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """The stream's own, by which rich draws."""
+        return self._stream.encoding
+
+    def write(self, text: str) -> int:
+        """Writes what can be written."""
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Hands on what can be handed on."""
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        """The stream's descriptor."""
+        return self._stream.fileno()
+
+
 def stdout() -> Console:
     """The console of results."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    return _Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
 def stderr() -> Console:
-    """The console of progress and errors."""
-    return Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else PIPE_WIDTH)
+    """The console of progress and errors; it never raises."""
+    width = None if sys.stderr.isatty() else PIPE_WIDTH
+    return _Console(file=cast("TextIO", _Unheard(sys.stderr)), highlight=False, width=width)
 
 
 def show(result: Result) -> None:

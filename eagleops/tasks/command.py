@@ -29,6 +29,8 @@ from invoke.context import Context
 from invoke.exceptions import Exit
 from invoke.tasks import Task, task
 
+from eagleops.tasks import numbers, streams
+
 if TYPE_CHECKING:
     from eagleops.library import Host, Library
     from eagleops.render.console import Result
@@ -134,6 +136,7 @@ def _signature(body: Command, run: Callable[..., None]) -> inspect.Signature:
     context, *common = inspect.signature(run).parameters.values()
     named = [p for p in common if p.kind is inspect.Parameter.KEYWORD_ONLY]
     plain = [p.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) for p in [*own, *named]]
+    plain = [numbers.as_text(p) if numbers.is_number(p) else p for p in plain]
     return inspect.Signature([context.replace(name="context"), *plain])
 
 
@@ -141,9 +144,10 @@ def _run(call: Call, body: Command, flags: Mapping[str, Any], *, debug: bool) ->
     from eagleops import log
     from eagleops.errors import EagleError
 
+    streams.prepare()
     log.configure(debug=debug)
     try:
-        result = body(call, **flags)
+        result = body(call, **numbers.read(body, flags))
         _finish(call, result)
     except EagleError as error:
         if debug:
@@ -151,7 +155,7 @@ def _run(call: Call, body: Command, flags: Mapping[str, Any], *, debug: bool) ->
         _complain(call, error)
         raise Exit(code=error.exit_status) from None
     except KeyboardInterrupt:
-        raise Exit("interrupted", code=INTERRUPTED) from None
+        raise _interrupted(call) from None
     except BrokenPipeError:
         # The reader of our output has gone (`| head`): there is nobody to tell.
         sys.stderr.close()
@@ -168,18 +172,38 @@ def _run(call: Call, body: Command, flags: Mapping[str, Any], *, debug: bool) ->
         _complain(call, told)
         raise Exit(code=1) from None
     finally:
+        _let_go(call)
+
+
+def _let_go(call: Call) -> None:
+    """Closes what was opened; a second Ctrl-C ends even that."""
+    try:
         call.close()
+    except KeyboardInterrupt:
+        raise Exit(code=INTERRUPTED) from None
+
+
+def _interrupted(call: Call) -> Exit:
+    from eagleops.errors import Interrupted
+
+    if not call.json:
+        return Exit("interrupted", code=INTERRUPTED)
+    way_out = "What was started goes on: eagleops status."
+    _complain(call, Interrupted(problem="interrupted", way_out=way_out))
+    return Exit(code=INTERRUPTED)
 
 
 def _finish(call: Call, result: Result | None) -> None:
+    """Shows the result; the exit status tells of the job, whether or not anybody reads."""
     if result is None:
         return
     from eagleops.render import console
 
-    if call.json:
-        print(console.document(call.command, result.to_dict()), flush=True)  # noqa: T201
-    else:
-        console.show(result)
+    with streams.written():
+        if call.json:
+            print(console.document(call.command, result.to_dict()), flush=True)  # noqa: T201
+        else:
+            console.show(result)
     status = getattr(result, "exit_status", 0 if result.ok else 1)
     if status:
         raise Exit(code=status)
@@ -188,7 +212,11 @@ def _finish(call: Call, result: Result | None) -> None:
 def _complain(call: Call, error: Any) -> None:
     from eagleops.render import console
 
-    if call.json:
+    if not call.json:
+        console.show_error(error)
+        return
+    try:
         print(console.error_document(call.command, error), flush=True)  # noqa: T201
-    else:
+    except (OSError, ValueError):  # nobody can be shown the document
+        streams.drop_stdout()
         console.show_error(error)

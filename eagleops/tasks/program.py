@@ -10,6 +10,7 @@ from invoke.program import Program
 from eagleops._version import __version__
 
 USAGE = 2
+_WAY_OUT = "See: eagleops --list, eagleops --help TASK"
 
 
 class EagleProgram(Program):
@@ -34,8 +35,19 @@ class EagleProgram(Program):
 
 
 def _usage(error: ParseError) -> None:
-    sys.stderr.write(f"error: {error}\nSee: eagleops --list, eagleops --help TASK\n")
+    if "--json" in sys.argv:
+        sys.stdout.write(_document(error) + "\n")
+    else:
+        sys.stderr.write(f"error: {error}\n{_WAY_OUT}\n")
     sys.exit(USAGE)
+
+
+def _document(error: ParseError) -> str:
+    from eagleops.errors import UsageError
+    from eagleops.render.console import error_document
+
+    told = UsageError(problem=str(error), way_out=_WAY_OUT)
+    return error_document((error.context and error.context.name) or "", told)
 
 
 def main() -> None:

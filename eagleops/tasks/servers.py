@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eagleops.tasks import streams
 from eagleops.tasks.command import HOST_HELP, NAME_HELP, Call, command
 
 if TYPE_CHECKING:
@@ -126,12 +127,14 @@ def logs(
         from eagleops.render.console import document
 
         body = {"ok": True, "host": server.machine.name, "name": server.name, "lines": list(read)}
-        sys.stdout.write(document(call.command, body) + "\n")
+        with streams.written():
+            sys.stdout.write(document(call.command, body) + "\n")
         return
-    for line in read:
-        # A log's stray bytes must not stop its reader.
-        sys.stdout.write(line.encode("utf-8", "replace").decode("utf-8") + "\n")
-        sys.stdout.flush()
+    with streams.written():
+        for line in read:
+            # A log's stray bytes must not stop its reader.
+            sys.stdout.write(line.encode("utf-8", "replace").decode("utf-8") + "\n")
+            sys.stdout.flush()
 
 
 @command(

@@ -15,7 +15,7 @@ from eagleops.errors import CheckFailed, EagleError, ServerDied, ServerNotReady
 from eagleops.lint import Finding, counted
 from eagleops.machine import Machine
 from eagleops.profile import Profile
-from eagleops.server import ServerFacts
+from eagleops.server import ServerFacts, require_name
 from eagleops.view import Text, Tone, View
 from eagleops.workflows.lint import checked
 from eagleops.workflows.progress import Progress, Step, events_of, unwatched
@@ -129,11 +129,12 @@ def launch(
 
     Raises:
         ProfileError: before anything is touched, if the profile names no launchable server, or
-            the linter finds an error in it.
+            the linter finds an error in it; UsageError if ``name`` can name none.
         CheckFailed: if the GPUs did not drain, a server of that name lives, or the port is
             taken; ServerDied and ServerNotReady once it was started.
         Unreachable: if the machine cannot be reached, or was lost.
     """
+    require_name(profile.name if name is None else name)
     findings = checked(profile) if lint_first else None
     adapter = engine(profile.engine)
     report = start(

@@ -11,6 +11,7 @@ from eagleops.engines.roles import python_role
 from eagleops.environment import Engine, EnvReport, judge
 from eagleops.errors import ProfileError, UsageError
 from eagleops.profile import Profile
+from eagleops.server import require_name
 from eagleops.session import OnEvent
 from eagleops.workflows.progress import Progress, events_of, unwatched
 from eagleops.workflows.secrets import revealed
@@ -57,11 +58,14 @@ def verify(
         progress: Told of each step.
 
     Raises:
-        UsageError: before anything is asked, if ``pid`` is given and nothing is expected.
+        UsageError: before anything is asked, if ``pid`` is given and nothing is expected, or
+            no server can have that name.
         OperationFailed: ``no_such_server``, ``which_server``, ``not_running`` or
             ``no_such_process``.
         Unreachable: if the machine cannot be reached, or was lost.
     """
+    if name is not None:
+        require_name(name)
     if pid is not None and profile is None and not expected:
         raise UsageError(
             problem=f"nothing is expected of PID {pid}",
