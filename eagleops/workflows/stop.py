@@ -6,10 +6,11 @@ from typing import Any
 
 import attrs
 
-from eagleops.errors import CheckFailed, UsageError
+from eagleops.errors import CheckFailed, Unreachable, UsageError
 from eagleops.machine import Machine
-from eagleops.server import ServerFacts
-from eagleops.snapshot import Snapshot, idle_levels, plan_reset
+from eagleops.process import Judgement
+from eagleops.server import ServerFacts, require_name
+from eagleops.snapshot import Snapshot, container_processes, idle_levels, plan_reset
 from eagleops.view import Text, Tone, View
 from eagleops.workflows.drain import Drain, drain
 from eagleops.workflows.progress import Progress, events_of, unwatched
@@ -24,6 +25,7 @@ class StopReport:
         tree: How many processes it had.
         left: What could not be ended: ``pid``, ``state``, ``reason``.
         drain: How the wait for the memory of its GPUs ended.
+        already_exited: Whether there was nothing of it to end.
     """
 
     host: str
@@ -32,6 +34,7 @@ class StopReport:
     left: tuple[dict[str, Any], ...]
     tree: int
     drain: Drain
+    already_exited: bool = False
 
     @property
     def ok(self) -> bool:
@@ -44,6 +47,7 @@ class StopReport:
             "ok": self.ok,
             "host": self.host,
             "server": self.server.to_dict(),
+            "already_exited": self.already_exited,
             "killed": list(self.killed),
             "left": list(self.left),
             "drained": self.drain.drained,
@@ -57,6 +61,14 @@ class StopReport:
         if self.left:
             stuck = ", ".join(f"PID {one['pid']} ({one['reason']})" for one in self.left)
             return View(conclusion=Text(f"{head}: could not be killed: {stuck}", Tone.BAD))
+        if self.already_exited:
+            how = (
+                f"signal {self.server.signal}"
+                if self.server.signal
+                else (f"exit status {self.server.exit_status}")
+            )
+            since = f" since {self.server.ended_utc}" if self.server.ended_utc else ""
+            return View(conclusion=Text(f"{head} had ended before{since} ({how})", Tone.GOOD))
         ended = f"{head} stopped, {self.tree} processes gone"
         if not self.drain.gpus:
             return View(conclusion=Text(ended, Tone.GOOD))
@@ -97,7 +109,7 @@ def stop(
     drained = drain(
         machine,
         before,
-        _levels_without(before, name, machine.entry.idle_mib),
+        _levels_without(machine, before, name),
         timeout_s=drain_timeout_s,
         progress=progress,
     )
@@ -108,27 +120,49 @@ def stop(
         tuple(stopped["left"]),
         sum(process.server == name for process in before.processes),
         drained,
+        stopped["already_exited"],
     )
 
 
-def _levels_without(snapshot: Snapshot, name: str, idle_mib: int) -> dict[str, int]:
+def _levels_without(machine: Machine, snapshot: Snapshot, name: str) -> dict[str, int]:
     """The level that each GPU of server ``name`` falls to once the server has gone."""
+    idle_mib = machine.entry.idle_mib
     plan = plan_reset(snapshot)
     others = [j for j in (*plan.kill, *plan.spare) if j.process.server != name]
     mine = [process for process in snapshot.processes if process.server == name]
     held = {index for process in mine for index in process.gpu_devices}
+    told = idle_levels(snapshot, idle_mib, (*plan.kill, *plan.spare))
+    if any(g.index in held and g.holds_more_than(told[str(g.index)]) for g in snapshot.gpus):
+        others += _neighbours(machine)
     levels = idle_levels(snapshot, idle_mib, others)
     return {index: level for index, level in levels.items() if int(index) in held}
+
+
+def _neighbours(machine: Machine) -> tuple[Judgement, ...]:
+    """Who else holds GPUs that a container shares; nobody where its host cannot be asked.
+
+    A server must end also where the host is down: the drain then tells what is still held.
+    """
+    if machine.outer is None or machine.container is None:
+        return ()
+    try:
+        host = Snapshot.from_dict(machine.outer.call("snapshot", servers=False))
+    except Unreachable:
+        return ()
+    narrowed = container_processes(host, machine.container)
+    spared = plan_reset(narrowed).spare
+    return tuple(judgement for judgement in spared if judgement.process in narrowed.neighbours)
 
 
 def the_server(machine: Machine, name: str | None) -> str:
     """``name``, or without one the name of the only server that lives on ``machine``.
 
     Raises:
-        UsageError: if there are several.
+        UsageError: if there are several, or none can have that name.
         CheckFailed: if there is none.
     """
     if name is not None:
+        require_name(name)
         return name
     servers = machine.call("servers")["servers"]
     living = [one["name"] for one in servers if one["state"] != "exited"]
