@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import select
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -148,6 +147,20 @@ def connect(
     return SshChannel(channel, where, released)
 
 
+class _News(threading.Event):
+    """Set when either stream has something, or has ended.
+
+    Paramiko clears it when one of the two is empty, which says nothing of the other.
+    """
+
+    def clear(self) -> None:
+        """Nothing: see :meth:`take`."""
+
+    def take(self) -> None:
+        """Clears it: whatever comes from now on sets it again."""
+        super().clear()
+
+
 class SshChannel:
     """See :class:`eagleops.transport.base.Channel`.
 
@@ -163,9 +176,11 @@ class SshChannel:
         self._guard = guard(channel)
         self._tail = Tail()
         self._closed = False
-        # Readiness of either stream, and of the end, as a file that poll can wait for.
-        self._ready = select.poll()
-        self._ready.register(channel.fileno(), select.POLLIN)
+        # Not the channel's fileno(): that pipe may be written to after it was closed, when
+        # its number belongs to another connection's socket.
+        self._news = _News()
+        channel.in_buffer.set_event(self._news)
+        channel.in_stderr_buffer.set_event(self._news)
 
     def send(self, data: bytes) -> None:
         """As :meth:`eagleops.transport.base.Channel.send`."""
@@ -191,6 +206,7 @@ class SshChannel:
         """As :meth:`eagleops.transport.base.Channel.recv`."""
         deadline = Deadline.after(timeout_s)
         while True:
+            self._news.take()
             ended = self._channel.eof_received or self._channel.closed
             self._read_stderr()
             if self._channel.recv_ready():
@@ -242,8 +258,7 @@ class SshChannel:
             self._channel.close()
 
     def _await(self, deadline: Deadline) -> None:
-        remaining_s = deadline.remaining_s()
-        if not self._ready.poll(None if remaining_s is None else remaining_s * 1000):
+        if not self._news.wait(deadline.remaining_s()):
             raise _timed_out(self._where, deadline)
 
     def _read_stderr(self) -> None:
