@@ -12,7 +12,7 @@ from eagleops.inventory.document import Items, Node, Scalar, Table, child_key
 from eagleops.inventory.entries import ContainerEntry, HostEntry
 from eagleops.inventory.inventory import Inventory
 from eagleops.inventory.problems import Problem, nearest
-from eagleops.profile import ProfileEntry, lineage
+from eagleops.profile import ProfileEntry, filled, lineage, resolve
 
 # It becomes a folder, part of a log's name and a word of commands.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
@@ -159,7 +159,10 @@ def _profiles(inventory: Inventory, tree: Table) -> Iterator[Problem]:
                 yield Problem(where.line, where.key, circle.problem)
         else:
             sound.add(name)
+    templated = any("${" in repr(entry) for entry in inventory.profiles.values())
     for name in inventory.profile_names():
+        if name in sound and templated:
+            yield from _values(name, inventory, tree)
         if name in sound and not _names_engine(name, inventory.profiles):
             node = _at(tree, "profiles", name)
             yield Problem(
@@ -177,6 +180,18 @@ def _names_engine(name: str, profiles: Mapping[str, ProfileEntry]) -> bool:
         entry = profiles[ancestor]
         named = entry.engine is not None or (named and "engine" not in entry.removed)
     return named
+
+
+def _values(name: str, inventory: Inventory, tree: Table) -> Iterator[Problem]:
+    profile = resolve(name, inventory.profiles)
+    try:
+        filled(profile)
+    except ProfileError as unnamed:
+        key = unnamed.where.partition(f"profiles.{name}.")[2]
+        node = _at(tree, "profiles", profile.sources.get(key, name))
+        for part in key.split(".", 1):
+            node = _in(node, part)
+        yield Problem(node.line, node.key, unnamed.problem, unnamed.way_out)
 
 
 def _no_such(node: Node, what: str, name: str, known: Any) -> Problem:

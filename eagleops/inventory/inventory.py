@@ -10,7 +10,7 @@ import attrs
 from eagleops.errors import InventoryError, ProfileError
 from eagleops.inventory.entries import ContainerEntry, Defaults, HostEntry
 from eagleops.inventory.problems import nearest
-from eagleops.profile import Profile, ProfileEntry, resolve
+from eagleops.profile import Profile, ProfileEntry, filled, resolve
 from eagleops.profile.values import frozen_mapping
 
 
@@ -96,7 +96,7 @@ class Inventory:
                 way_out=f"Name one that extends it: {', '.join(children)}." if children else "",
                 profile=wanted,
             )
-        return resolve(wanted, self.profiles)
+        return filled(resolve(wanted, self.profiles))
 
     def profile_names(self) -> tuple[str, ...]:
         """The profiles that can be launched, in the order of the file."""

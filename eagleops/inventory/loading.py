@@ -16,6 +16,7 @@ from eagleops.errors import InventoryError
 from eagleops.inventory import checks, readers
 from eagleops.inventory.document import Node, Scalar, Table, read
 from eagleops.inventory.entries import ContainerEntry, Defaults, HostEntry
+from eagleops.inventory.env_files import with_env_files
 from eagleops.inventory.inventory import Inventory
 from eagleops.inventory.problems import Problem, Wrong, inventory_error, nearest
 from eagleops.inventory.structure import section, structured
@@ -68,20 +69,30 @@ def parse(text: str, file: str = HERE, *, folder: Path | None = None) -> Invento
     Raises:
         InventoryError: as :func:`load`.
     """
+    base = Path() if folder is None else folder
     try:
         tree = read(text)
-        inventory = _inventory(tree, file)
+        inventory = _with_env_files(_inventory(tree, file), base)
     except Wrong as wrong:
         raise inventory_error(file, wrong.problems) from None
     if problems := list(checks.problems(inventory, tree)):
         raise inventory_error(file, problems)
-    base = Path() if folder is None else folder
     return attrs.evolve(
         inventory,
         hosts={n: _settled_host(h, inventory, base) for n, h in inventory.hosts.items()},
         containers={n: _settled(c, inventory, base) for n, c in inventory.containers.items()},
         ledger=inventory.ledger and _whole(inventory.ledger, base),
     )
+
+
+def _with_env_files(inventory: Inventory, folder: Path) -> Inventory:
+    entries = inventory.profiles.items()
+    read_in = readers.gathered(partial(_profile, name, entry, folder) for name, entry in entries)
+    return attrs.evolve(inventory, profiles=dict(read_in))
+
+
+def _profile(name: str, entry: ProfileEntry, folder: Path) -> tuple[str, ProfileEntry]:
+    return name, with_env_files(entry, folder)
 
 
 def _text(file: Path) -> str:

@@ -11,10 +11,7 @@ from typing import Any, TypeVar
 
 from eagleops.inventory.document import Items, Node, Scalar, Table
 from eagleops.inventory.problems import Problem, Wrong, nearest
-from eagleops.profile import secret
 from eagleops.profile.values import (
-    FALSE_FLAG,
-    FLAG_NAME,
     VARIABLE_NAME,
     passable,
 )
@@ -173,52 +170,6 @@ def variable_name(node: Node) -> str:
     return value
 
 
-def env(node: Node) -> dict[str, Any]:
-    """A profile's variables; None removes one."""
-
-    def read(name: str, value: Node) -> tuple[str, Any]:
-        if not VARIABLE_NAME.match(name):
-            problem = f"{name!r} is no variable's name"
-            raise wrong(value, problem, "Letters, digits and underscores; no digit first.")
-        if isinstance(value, Scalar) and value.kind == "boolean":
-            quoted = f"Put it in quotes: '{value.text}'. Unquoted, YAML 1.1 reads true or false."
-            raise unexpected(value, "a text or a number", quoted)
-        if isinstance(value, Scalar) and value.kind == "blank":
-            raise unexpected(
-                value, "a text or a number", "Write null to remove it, or '' for an empty value."
-            )
-        if isinstance(value, Scalar) and value.kind == "null":
-            return name, None
-        return name, _secret(value) if isinstance(value, Table) else handed_on(value)
-
-    return dict(gathered(pairs(node, read)))
-
-
-def _secret(node: Table) -> dict[str, Any]:
-    """A secret by reference, still as a mapping: the profile makes a reference of it."""
-    if set(node) != {secret.KEY}:
-        raise unexpected(node, "a text or a number", secret.HINT)
-    text_ = text(node[secret.KEY])
-    try:
-        secret.reference({secret.KEY: text_})
-    except ValueError as error:
-        raise wrong(node, "it says of no secret where its value is", str(error)) from None
-    return {secret.KEY: text_}
-
-
-def args(node: Node) -> dict[str, Any]:
-    """A profile's flags; None removes one."""
-
-    def read(name: str, value: Node) -> tuple[str, Any]:
-        if not FLAG_NAME.match(name):
-            bare = name.lstrip("-")
-            way_out = f"Write it without its dashes: {bare}." if FLAG_NAME.match(bare) else ""
-            raise wrong(value, f"{name!r} is no flag's name", way_out)
-        return name, _flag_value(value)
-
-    return dict(gathered(pairs(node, read)))
-
-
 def json_table(node: Node) -> dict[str, Any]:
     """A mapping of JSON values."""
     if not isinstance(node, Table):
@@ -245,28 +196,6 @@ def json_value(node: Node) -> Any:
         raise unexpected(
             node, "a value that JSON knows", f"Put it in quotes for a text: '{node.text}'."
         ) from None
-
-
-def _flag_value(value: Node) -> Any:
-    if isinstance(value, Table):
-        return _secret(value) if set(value) == {secret.KEY} else json_table(value)
-    if isinstance(value, Items):
-        return list_of(_flag_item)(value)
-    if value.kind == "boolean":
-        if yes_or_no(value):
-            return True
-        raise wrong(value, f"{value.text} is no flag's value", FALSE_FLAG)
-    if value.kind == "null":
-        return None
-    if value.kind == "blank":
-        raise unexpected(
-            value, "a value", "true for a bare flag, null to leave it out, '' for an empty value."
-        )
-    return handed_on(value)
-
-
-def _flag_item(item: Node) -> Any:
-    return json_table(item) if isinstance(item, Table) else handed_on(item)
 
 
 def pairs(

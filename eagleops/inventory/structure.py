@@ -11,7 +11,7 @@ import cattrs
 from cattrs.gen import make_dict_structure_fn, override
 
 from eagleops.errors import ProfileError
-from eagleops.inventory import readers
+from eagleops.inventory import profile_readers, readers
 from eagleops.inventory.document import Node, Scalar, Table
 from eagleops.inventory.entries import ContainerEntry, Defaults, HostEntry, SimSettings
 from eagleops.inventory.problems import Problem, Wrong, nearest
@@ -63,8 +63,10 @@ _FIELDS: Mapping[type, Mapping[str, Reader]] = {
         "model": readers.text,
         "port": readers.whole_number(PORTS.start, PORTS.stop - 1),
         "python": readers.program,
-        "args": readers.args,
-        "env": readers.env,
+        "args": profile_readers.args,
+        "env": profile_readers.env,
+        "env_file": readers.list_of(readers.text, single=True),
+        "values": profile_readers.values,
         "inherit": readers.list_of(readers.variable_name, single=True),
         "command": readers.list_of(readers.handed_on),
         "cwd": readers.absolute_path,
@@ -89,7 +91,7 @@ _MEANT = {
     "parent": "extends",
 }
 # Sections that may stand empty, as they do when each of their lines is a comment.
-_MAY_BE_BLANK = {"args", "env", "inherit", "sim", "extends"}
+_MAY_BE_BLANK = {"args", "env", "env_file", "values", "inherit", "sim", "extends"}
 # Where the name and the line of an entry are put: no key of any section.
 _NAME, _ORIGIN, _REMOVED, _LINES = "(name)", "(origin)", "(removed)", "(lines)"
 

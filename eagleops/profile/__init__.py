@@ -9,6 +9,7 @@ from eagleops.profile.entry import ProfileEntry
 from eagleops.profile.profile import Profile
 from eagleops.profile.resolution import lineage, resolve
 from eagleops.profile.secret import SecretReference
+from eagleops.profile.template import filled
 from eagleops.profile.values import ArgValue
 
-__all__ = ["ArgValue", "Profile", "ProfileEntry", "SecretReference", "lineage", "resolve"]
+__all__ = ["ArgValue", "Profile", "ProfileEntry", "SecretReference", "filled", "lineage", "resolve"]

@@ -20,7 +20,7 @@ from eagleops.profile.values import (
 )
 
 # The fields that are put together name by name, and those that are replaced whole.
-MERGED = ("args", "env", "sim")
+MERGED = ("args", "env", "sim", "values")
 REPLACED = ("engine", "model", "port", "python", "inherit", "command", "cwd", "gpus")
 
 
@@ -35,8 +35,12 @@ class ProfileEntry:
         extends: Its parents. Of two that say something different, the later one wins.
         args: Flags without their dashes; None removes an inherited one.
         env: Variables; None removes an inherited one, and keeps eagleops from adding it.
+        env_file: Files whose variables come under ``env``, relative to hosts.yaml; they are read
+            with it.
+        values: Named values for ``${name}`` in the other texts.
         removed: The names of fields that were given as null.
-        lines: Where each key stands in its file, 1-based, by dotted key: ``env.NCCL_PROTO``.
+        lines: Where each key stands in its file, 1-based, by dotted key: ``env.NCCL_PROTO``; file
+            and line as a text where that is another file.
 
     Raises:
         ProfileError: for a value that no server can be launched with; its ``where`` is the key.
@@ -63,7 +67,11 @@ class ProfileEntry:
     cwd: str | None = None
     gpus: tuple[int, ...] | None = attrs.field(default=None, converter=gpu_indices)
     sim: Mapping[str, Any] = attrs.field(factory=dict, converter=frozen_mapping)
+    env_file: tuple[str, ...] | None = attrs.field(
+        default=None, converter=attrs.converters.optional(strings)
+    )
+    values: Mapping[str, str | None] = attrs.field(factory=dict, converter=frozen_mapping)
     removed: frozenset[str] = frozenset()
-    lines: Mapping[str, int] = attrs.field(
+    lines: Mapping[str, int | str] = attrs.field(
         factory=dict, converter=frozen_mapping, repr=False, eq=False
     )

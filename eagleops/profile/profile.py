@@ -43,6 +43,7 @@ class Profile:
         cwd: The server's working directory; None for the user's home.
         gpus: Indices of the GPUs that it may use; None for all of them.
         sim: How the embedded box behaves when it runs this profile.
+        values: Named values, which are in their places already.
         origin: File and line of the profile itself.
         sources: Which profile each value came from, by dotted key: ``env.NCCL_PROTO``.
         places: File and line of each value, by the same keys, where they are known.
@@ -61,6 +62,7 @@ class Profile:
     cwd: str | None = None
     gpus: tuple[int, ...] | None = attrs.field(default=None, converter=gpu_indices)
     sim: Mapping[str, Any] = attrs.field(factory=dict, converter=frozen_mapping)
+    values: Mapping[str, str] = attrs.field(factory=dict, converter=frozen_mapping)
     origin: str = ""
     sources: Mapping[str, str] = attrs.field(factory=dict, converter=frozen_mapping, repr=False)
     places: Mapping[str, str] = attrs.field(
@@ -140,6 +142,7 @@ class Profile:
             "cwd": self.cwd,
             "gpus": None if self.gpus is None else list(self.gpus),
             "sim": dict(self.sim),
+            "values": dict(self.values),
             "origin": self.origin,
             "sources": self._keys_by_source(),
         }
@@ -197,7 +200,10 @@ def _without(keyed: Mapping[str, str], removed: frozenset[str]) -> dict[str, str
 
 
 def _place(entry: ProfileEntry, file: str, key: str) -> dict[str, str]:
-    return {key: f"{file}:{entry.lines[key]}"} if key in entry.lines and file else {}
+    line = entry.lines.get(key)
+    if isinstance(line, str):
+        return {key: line}
+    return {key: f"{file}:{line}"} if line and file else {}
 
 
 def _merged(before: Mapping[str, Any], over: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

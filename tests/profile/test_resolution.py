@@ -179,7 +179,7 @@ def test_with_refuses_what_no_profile_has() -> None:
 
     assert str(unknown.value) == (
         "hosts.yaml:7: profiles.base: a profile has no arg\nIt has args, command, cwd, engine, "
-        "env, gpus, inherit, model, port, python, sim."
+        "env, gpus, inherit, model, port, python, sim, values."
     )
     assert str(wrong.value).startswith(
         "hosts.yaml:7: profiles.base.env.A: expected a text or a number, got True"
