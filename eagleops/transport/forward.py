@@ -24,6 +24,7 @@ _RELAY = """
 import os, socket, sys, threading
 far = socket.create_connection(("127.0.0.1", int(sys.argv[1])), 10)
 far.settimeout(None)
+far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 def up():
     while True:
         data = os.read(0, 65536)
@@ -78,6 +79,8 @@ class Forward:
                 near, _peer = self._listener.accept()
             except OSError:
                 return
+            # Small pieces go on at once: a stream's tokens would wait for one another.
+            near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             threading.Thread(target=self._join, args=(near,), name="forward", daemon=True).start()
 
     def _join(self, near: socket.socket) -> None:

@@ -30,20 +30,25 @@ def test_the_same_figures_by_every_way_in(served: Serve, way: str) -> None:
     assert result.cycles.accept_length == pytest.approx(2.0, rel=0.06)
     assert result.conditions.prompt_tokens == len(prompts.prompt("prose").text.split()) + 1
     assert result.conditions.route.round_trip_ms > 0
+    print([(run.reply.events, run.reply.moments) for run in result.measured])
+    assert not any(run.reply.was_held_back for run in result.measured)
     assert len(result.measured[0].gpus) == 2
     assert result.notes == ()
 
 
 def test_ssh_forwards_the_port(served: Serve) -> None:
     """Over SSH alone the requests take a channel of the connection, and start nothing there."""
-    server = served("ssh", tok_s=200.0)
+    server = served("ssh", tok_s=400.0)
     transport = server.place.transport.inner
     before = len(server.place.transport.started)
     machine = attrs.evolve(server.machine, transport=transport)
 
-    result = bench(machine, "baseline", Settings(runs=1, tokens=40, warmups=0), sample=False)
+    result = bench(machine, "baseline", Settings(runs=1, tokens=400, warmups=0), sample=False)
 
-    assert result.measured[0].reply.completion_tokens == 40
+    reply = result.measured[0].reply
+    print(f"{reply.events} events at {reply.moments} moments, {reply.tok_s:.1f} tok/s")
+    assert (reply.completion_tokens, reply.events) == (400, 400)
+    assert not reply.was_held_back
     assert result.conditions.route.name == f"through {transport.where}"
     assert len(server.place.transport.started) == before
     machine.close()
