@@ -11,6 +11,7 @@ _NEEDED_FOR = {
     "scipy": ("stats", "a comparison's statistics need it"),
     "numpy": ("stats", "a comparison's statistics need it"),
     "matplotlib": ("plots", "a report's plots need it"),
+    "IPython": ("notebook", "a notebook's progress needs it"),
     "jinja2": ("plots", "a report needs it"),
 }
 

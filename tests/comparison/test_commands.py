@@ -75,7 +75,7 @@ def test_compare_from_plan_to_report(commands) -> None:
         (("--profiles", "baseline"), "a comparison needs two profiles"),
         (("--profiles", "a,b", "--order", "x"), "--order: expected abba, given or random, got x"),
         (("--profiles", "baseline,nobody"), "there is no profile nobody"),
-        (("--profiles", "a,b", "--prompt", "x"), "no prompt is called x"),
+        (("--profiles", "baseline,baseline"), "baseline is named twice"),
     ],
 )
 def test_what_cannot_be_compared_is_a_usage_error(commands, words, message) -> None:

@@ -118,7 +118,8 @@ def test_the_best_point_is_a_profile_that_hosts_yaml_takes(swept, tmp_path) -> N
         **best,
     }
     inventory = tmp_path / "hosts.yaml"
-    inventory.write_text(json.dumps({"profiles": profiles}))
+    hosts = {"sim": {"transport": "sim"}}
+    inventory.write_text(json.dumps({"hosts": hosts, "profiles": profiles}))
 
     assert swept.best is not None
     resolved = load(inventory).profile(swept.best.profile.name)

@@ -1,5 +1,5 @@
 """The report of a comparison: one HTML file that needs nothing beside itself."""
 
-from eagleops.render.report.writing import page, ready, write
+from eagleops.render.report.writing import gallery, page, ready, write
 
-__all__ = ["page", "ready", "write"]
+__all__ = ["gallery", "page", "ready", "write"]

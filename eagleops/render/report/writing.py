@@ -51,29 +51,47 @@ def write(result: CompareResult, path: Path) -> None:
         ) from error
 
 
+def gallery(result: CompareResult) -> str:
+    """The plots alone, as a fragment of HTML for a notebook.
+
+    Raises:
+        UsageError: as :func:`page`.
+    """
+    drawn = plots_of(result, _without_secrets(result))
+    told: str = _environment().get_template("gallery.html.j2").render(plots=drawn)
+    return told
+
+
 def page(result: CompareResult) -> str:
     """The report as one HTML document.
 
     Raises:
         UsageError: if jinja2 or matplotlib is not installed.
     """
+    recorded = _without_secrets(result)
+    told: str = (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            result=result,
+            written_utc=now_utc(),
+            version=__version__,
+            sections=sections_of(result, recorded),
+            plots=plots_of(result, recorded),
+        )
+    )
+    return told
+
+
+def _environment() -> Any:
     jinja2 = load("jinja2")
-    environment = jinja2.Environment(
+    return jinja2.Environment(
         loader=jinja2.PackageLoader("eagleops.render.report", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    recorded = _without_secrets(result)
-    told: str = environment.get_template("report.html.j2").render(
-        result=result,
-        written_utc=now_utc(),
-        version=__version__,
-        sections=sections_of(result, recorded),
-        plots=plots_of(result, recorded),
-    )
-    return told
 
 
 Recorded = Mapping[tuple[str, int], Mapping[str, Any]]
