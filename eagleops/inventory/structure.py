@@ -37,7 +37,7 @@ _REACH: Mapping[str, Reader] = {
     "idle_mib": readers.whole_number(0),
     "state_home": readers.absolute_path,
 }
-_FIELDS: Mapping[type, Mapping[str, Reader]] = {
+FIELDS: Mapping[type, Mapping[str, Reader]] = {
     Defaults: {"host": readers.text, "profile": readers.text},
     SimSettings: {
         "gpus": readers.whole_number(1, _MOST_SIM_GPUS),
@@ -150,7 +150,7 @@ def structured(node: Node, kind: type[T], also: Mapping[str, Any] | None = None)
 @cache
 def _converter(kind: Any) -> cattrs.Converter:
     converter = cattrs.Converter(detailed_validation=True)
-    fields = _FIELDS[kind]
+    fields = FIELDS[kind]
     overrides: dict[str, Any] = {
         "name": override(rename=_NAME, struct_hook=_as_it_is),
         "origin": override(rename=_ORIGIN, struct_hook=_as_it_is),
@@ -208,7 +208,7 @@ def _problems(error: cattrs.ClassValidationError, node: Table) -> list[Problem]:
 
 
 def _unknown(node: Table, kind: type[Any]) -> list[Problem]:
-    fields = _FIELDS[kind]
+    fields = FIELDS[kind]
     return [
         Problem(value.line, value.key, f"there is no key {name} here", _known_name(name, fields))
         for name, value in node.items()
@@ -223,12 +223,16 @@ def _known_name(name: str, fields: Mapping[str, Reader]) -> str:
     return nearest(name, fields, "It may hold")
 
 
+def missing_keys(kind: type[Any], given: Mapping[str, Any]) -> list[str]:
+    """The keys that an entry must have and ``given`` has not."""
+    required = [name for name in FIELDS[kind] if _has(kind, name) and _is_required(kind, name)]
+    return [name for name in required if name not in given]
+
+
 def _missing(node: Table, kind: type[Any], given: Mapping[str, Node]) -> list[Problem]:
-    required = [name for name in _FIELDS[kind] if _has(kind, name) and _is_required(kind, name)]
     return [
         Problem(node.line, node.key, f"the key {name} is missing")
-        for name in required
-        if name not in given
+        for name in missing_keys(kind, given)
     ]
 
 

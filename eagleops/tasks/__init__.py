@@ -11,6 +11,7 @@ namespace = Collection(
     gpus.reset_gpus,
     profiles.lint,
     profiles.import_command,
+    profiles.show_profile,
     servers.launch,
     servers.verify_env,
     servers.logs,

@@ -9,6 +9,7 @@ from eagleops.tasks.command import Call, command
 if TYPE_CHECKING:
     from eagleops.workflows.importing import ImportReport
     from eagleops.workflows.lint import LintReport
+    from eagleops.workflows.show_profile import ProfileReport
 
 
 @command(
@@ -46,3 +47,16 @@ def import_command(call: Call, file: str, name: str | None = None) -> ImportRepo
     from eagleops.workflows.importing import import_file
 
     return import_file(file, name=name)
+
+
+@command(
+    help={
+        "profile": "a profile of hosts.yaml (its default profile without)",
+        "resolved": "with what it inherits, where each value stands, and what would be started",
+    }
+)
+def show_profile(call: Call, profile: str | None = None, resolved: bool = False) -> ProfileReport:
+    """Show a profile, each value with the file and line that it comes from."""
+    from eagleops.workflows.show_profile import show_profile as shown
+
+    return shown(call.library().inventory, profile, resolved=resolved)
