@@ -159,8 +159,21 @@ def _as_found(engine: str, read: Mapping[str, Any]) -> Profile:
     elif processes:
         main: Mapping[str, Any] = processes[0]
         argv, started_with = main["argv"], main["initial"]["variables"]
-    env = {name: value for name, value in started_with.items() if isinstance(value, str)}
+    env = {
+        name: value
+        for name, value in started_with.items()
+        if isinstance(value, str) and _can_be_said(env={name: value})
+    }
     return Profile(name="as found", engine=engine, args=_flags(argv), env=env)
+
+
+def _can_be_said(**values: Any) -> bool:
+    """Whether a profile can say it: a process may hold what no profile can."""
+    try:
+        Profile(name="as found", engine="command", **values)
+    except ProfileError:
+        return False
+    return True
 
 
 def _flags(argv: Iterable[str]) -> dict[str, str | bool]:
@@ -173,4 +186,4 @@ def _flags(argv: Iterable[str]) -> dict[str, str | bool]:
             flags[last] = value if equals else True
         elif last and flags[last] is True:
             flags[last] = argument
-    return flags
+    return {name: value for name, value in flags.items() if _can_be_said(args={name: value})}
