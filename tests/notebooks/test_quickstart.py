@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import eagleops
-from parts.shared import shipped_port
+from parts.shared import turn
 
 nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
@@ -20,6 +21,8 @@ pytest.importorskip("matplotlib", reason="the [plots] extra is not installed")
 pytest.importorskip("scipy", reason="the [stats] extra is not installed")
 
 NOTEBOOK = Path(__file__).resolve().parents[2] / "docs/notebooks/quickstart.ipynb"
+# The port that it names can be had by one run at a time.
+LOCK = Path(tempfile.gettempdir(), f"eagleops-tests-{os.getuid()}-notebook.lock")
 # What the kernel's own libraries find out about each other is no fault of the notebook.
 pytestmark = pytest.mark.filterwarnings("default")
 
@@ -38,7 +41,7 @@ def cells(tmp_path_factory) -> list[Any]:
     """The notebook's code cells after a run, in a home of their own."""
     folder = tmp_path_factory.mktemp("notebook")
     kernel(folder / "jupyter")
-    with pytest.MonkeyPatch.context() as patch, shipped_port():
+    with pytest.MonkeyPatch.context() as patch, turn(LOCK):
         for name in [name for name in os.environ if name.startswith("EAGLEOPS_")]:
             patch.delenv(name)
         patch.setenv("JUPYTER_PATH", str(folder / "jupyter"))
