@@ -11,6 +11,7 @@ from eagleops.engines.failure_patterns import COMMON
 from eagleops.engines.failures import Cause, Signs, diagnosed
 from eagleops.engines.launch_env import launch_environment
 from eagleops.engines.overrides import Override
+from eagleops.engines.probes import readiness
 from eagleops.engines.roles import Role, python_role
 from eagleops.engines.workers import ExpectedWorkers
 from eagleops.profile import Profile
@@ -49,9 +50,10 @@ class Command:
         return launch_environment(profile, nccl_log=nccl_log)
 
     def readiness(self, profile: Profile) -> Mapping[str, Any] | None:
-        """None: it is ready once it has lived for a second."""
-        del profile
-        return None
+        """With a port it is ready once it listens there, without one after a second of life."""
+        if profile.port is None:
+            return None
+        return readiness(port=profile.port, probes=(), identity=None)
 
     def expected_workers(self, profile: Profile) -> ExpectedWorkers:
         """None that are known."""

@@ -19,7 +19,8 @@ def readiness(
 
     Args:
         port: Where the server listens.
-        probes: Tried in order; the answer of one that is not ``missing_ok`` counts.
+        probes: Tried in order; the answer of one that is not ``missing_ok`` counts. Without
+            any, a server that listens is ready.
         identity: Which field of which path must hold what; None where nothing can be asked.
     """
     return {

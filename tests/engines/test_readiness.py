@@ -80,5 +80,12 @@ def test_vllm_s_identity_is_the_name_it_serves(profile, values, identity) -> Non
 
 def test_what_serves_no_http_is_ready_when_it_lives(profile) -> None:
     """A command, and a node of vLLM without an API."""
-    assert engine("command").readiness(profile("command", command=["x"])) is None
+    assert engine("command").readiness(profile("command", command=["x"], port=None)) is None
     assert engine("vllm").readiness(profile("vllm", args={"headless": True})) is None
+
+
+def test_a_command_with_a_port_is_ready_once_it_listens_there(profile) -> None:
+    """Nothing is known of its paths; a server that has not bound its port serves nobody."""
+    asked = engine("command").readiness(profile("command", command=["x"], port=8000))
+
+    assert (asked["port"], asked["probes"], asked["identity"]) == (8000, [], None)

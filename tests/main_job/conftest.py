@@ -173,7 +173,11 @@ class Commands:
     def environment(self) -> dict[str, str]:
         clean = {k: v for k, v in os.environ.items() if not k.startswith("EAGLEOPS_")}
         package = str(Path(eagleops.__file__).parents[1])
-        own = {"XDG_STATE_HOME": str(self.folder / "state"), "PYTHONPATH": package}
+        own = {
+            "XDG_STATE_HOME": str(self.folder / "state"),
+            "XDG_DATA_HOME": str(self.folder / "data"),
+            "PYTHONPATH": package,
+        }
         return {**clean, **own, "COLUMNS": "120"}
 
     @property

@@ -66,8 +66,9 @@ def test_secrets_reach_no_output_and_no_file(commands: Commands) -> None:
     assert [one.exit_status for one in answers] == [0] * len(answers)
     shown = "".join(one.stdout + one.stderr for one in answers)
     assert "hf_never_shown" not in shown
-    files = [path for path in (commands.folder / "state").rglob("*") if path.is_file()]
-    assert files
+    kept = [(commands.folder / name).rglob("*") for name in ("state", "data")]
+    files = [path for paths in kept for path in paths if path.is_file()]
+    assert any(path.name == "ledger.db" for path in files)
     assert [path for path in files if b"hf_never_shown" in path.read_bytes()] == []
 
 
@@ -247,3 +248,20 @@ def test_json_is_one_line_of_ascii(commands: Commands) -> None:
 
     assert answer.stdout.isascii()
     assert json.loads(answer.stdout) == answer.document
+
+
+def test_a_command_is_ready_when_it_listens(commands: Commands) -> None:
+    """A program of one's own that binds its port late is not called ready before."""
+    program = (
+        "import http.server as h, time; time.sleep(2); "
+        f"h.HTTPServer(('127.0.0.1', {commands.port}), h.SimpleHTTPRequestHandler).serve_forever()"
+    )
+    argv = json.dumps(["python3", "-c", program])
+    commands.write(
+        more=[f"  late: {{engine: command, port: {commands.port}, command: {argv}}}"],
+    )
+
+    launched = commands("launch", "--profile", "late", "--json").document
+
+    assert launched["ready_s"] > 2.0
+    assert launched["server"]["state"] == "ready"
