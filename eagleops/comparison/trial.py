@@ -4,6 +4,7 @@ What is left out of a verdict is left out by these rules, and said:
 
 * A request during which a GPU was slowed down does not count.
 * A restart in which half of its requests or more were slowed down does not count at all.
+* Where it was asked for, slowed requests count after all, with a note.
 * A restart whose environment was proved wrong or missing does not count. Where a witness was
   blind it does, with a note.
 * A restart whose server died, or that was not measured, does not count.
@@ -53,7 +54,13 @@ class Trial:
 
     @classmethod
     def of_parts(
-        cls, profile: str, restart: int, parts: Mapping[str, Any], run_id: int | None = None
+        cls,
+        profile: str,
+        restart: int,
+        parts: Mapping[str, Any],
+        run_id: int | None = None,
+        *,
+        keep_throttled: bool = False,
     ) -> Trial:
         """A trial from what was recorded of its run.
 
@@ -62,16 +69,19 @@ class Trial:
             restart: From 1.
             parts: As :data:`eagleops.ledger.run.PARTS` names them.
             run_id: In the ledger.
+            keep_throttled: Let slowed requests count, as where a power limit always holds.
         """
         measured = [one for one in parts.get("samples") or () if "throttled" in one]
         bench = parts.get("bench") or {}
-        whole = [float(one["tok_s"]) for one in measured if not one["throttled"]]
-        slowed = len(measured) - len(whole)
+        slowed = sum(bool(one["throttled"]) for one in measured)
+        whole = [float(one["tok_s"]) for one in measured if keep_throttled or not one["throttled"]]
         environment, note = _environment(parts.get("environment"))
         excluded = [*environment]
         notes = [*note, *(str(told) for told in bench.get("notes") or ())]
         if not measured:
             excluded.append("not measured")
+        elif keep_throttled and slowed:
+            notes.append(f"{slowed} of {len(measured)} requests throttled, and kept")
         elif 2 * slowed >= len(measured):
             excluded.append(f"throttled in {slowed} of {len(measured)} requests")
         elif slowed:

@@ -23,6 +23,7 @@ PROTOCOL_HELP = {
     "seed": "of a random order",
     "cool-down": "seconds to wait at most until the GPUs are where they started; 0: do not wait",
     "smallest": "the smallest difference that matters, in percent",
+    "keep-throttled": "let requests count during which a GPU was slowed down",
     "resume": "keep what an interrupted comparison of the same profiles has measured",
     "report": "write the report to this HTML file",
     "direct": "connect to the machine's address, not through SSH",
@@ -91,6 +92,7 @@ def compare(
     seed: int = 0,
     cool_down: float = 300.0,
     smallest: float = 2.0,
+    keep_throttled: bool = False,
     resume: bool = False,
     report: str | None = None,
     direct: bool = False,
@@ -116,6 +118,7 @@ def compare(
         seed=seed,
         cool_down_s=cool_down,
         smallest_pct=smallest,
+        keep_throttled=keep_throttled,
         meant=tuple(meant),
     )
     target = call.host(host)
@@ -163,6 +166,7 @@ def sweep(
     seed: int = 0,
     cool_down: float = 300.0,
     smallest: float = 2.0,
+    keep_throttled: bool = False,
     resume: bool = False,
     report: str | None = None,
     write_profile: str | None = None,
@@ -187,6 +191,7 @@ def sweep(
         seed=seed,
         cool_down_s=cool_down,
         smallest_pct=smallest,
+        keep_throttled=keep_throttled,
     )
     with call.progress() as progress:
         result = run_sweep(

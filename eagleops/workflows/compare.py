@@ -203,7 +203,7 @@ class _Comparison:
         if environment is not None and environment.exit_status == 1:
             # It would be left out: it is not worth measuring.
             parts = {"environment": environment.to_dict()}
-            return Trial.of_parts(profile.name, restart, parts, launched.run_id)
+            return self._of_parts(profile.name, restart, parts, launched.run_id)
         protocol = self.plan.protocol
         text = prompts.prompt(protocol.prompt)
         result = bench_and_record(
@@ -221,7 +221,13 @@ class _Comparison:
             parts["environment"] = environment.to_dict()
         if result.run_id is not None:
             parts = self._recorded(result.run_id, profile.name, restart) or parts
-        return Trial.of_parts(profile.name, restart, parts, result.run_id)
+        return self._of_parts(profile.name, restart, parts, result.run_id)
+
+    def _of_parts(
+        self, profile: str, restart: int, parts: dict[str, Any], run_id: int | None
+    ) -> Trial:
+        keep = self.plan.protocol.keep_throttled
+        return Trial.of_parts(profile, restart, parts, run_id, keep_throttled=keep)
 
     def _recorded(self, run_id: int, profile: str, restart: int) -> dict[str, Any]:
         """Marks a run as the comparison's, and gives all that was recorded of it."""
@@ -267,5 +273,7 @@ def measured_before(path: Path | None, plan: ComparePlan) -> tuple[str, list[Tri
             latest = mark["id"]
             place = (mark["profile"], int(mark["restart"]))
             parts = run.to_dict()["parts"]
-            found.setdefault(place, Trial.of_parts(*place, parts, header.id))
+            keep = plan.protocol.keep_throttled
+            trial = Trial.of_parts(*place, parts, header.id, keep_throttled=keep)
+            found.setdefault(place, trial)
     return (latest, list(found.values())) if latest else None

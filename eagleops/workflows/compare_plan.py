@@ -36,6 +36,7 @@ class Protocol:
         smallest_pct: The smallest difference that matters.
         alpha: The share of false alarms among comparisons of equals.
         meant: Keys that are meant to differ.
+        keep_throttled: Let requests count during which a GPU was slowed down.
     """
 
     restarts: int = 5
@@ -49,6 +50,7 @@ class Protocol:
     smallest_pct: float = SMALLEST_PCT
     alpha: float = ALPHA
     meant: tuple[str, ...] = ()
+    keep_throttled: bool = False
 
     def __attrs_post_init__(self) -> None:
         counts = (("restarts", self.restarts), ("runs", self.runs))

@@ -80,6 +80,15 @@ def test_throttled_requests_do_not_count() -> None:
     assert (twice.counts, twice.excluded) == (False, ("throttled in 2 of 3 requests",))
 
 
+def test_throttled_requests_count_where_that_was_asked() -> None:
+    """Under a power limit that always holds, nothing would be left: kept, and noted."""
+    parts = parts_of(BASELINE, [50.0, 51.0, 82.2], throttled=2)
+    kept = Trial.of_parts("baseline", 1, parts, keep_throttled=True)
+
+    assert (kept.counts, kept.tok_s) == (True, 51.0)
+    assert kept.notes == ("2 of 3 requests throttled, and kept",)
+
+
 @pytest.mark.parametrize(
     ("counts", "excluded", "notes"),
     [
