@@ -66,13 +66,13 @@ class Host:
         """
         return status(self.machine)
 
-    def doctor(self, *, port: int | None = None) -> DoctorReport:
+    def doctor(self, *, port: int | None = None, paths: Sequence[str] = ()) -> DoctorReport:
         """Checks the way in and the machine; changes nothing.
 
         Raises:
             Unreachable: if it cannot be reached.
         """
-        return doctor(self.machine, port=port)
+        return doctor(self.machine, port=port, paths=paths)
 
     def reset_gpus(
         self,

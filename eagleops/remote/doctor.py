@@ -8,10 +8,12 @@ import platform
 import pwd
 import resource
 import time
-from typing import Any, Dict, Generator, List, Optional
+from typing import Any, Dict, Generator, List, Optional, Sequence
 
-from eagleops.remote import listeners
+from eagleops.remote import gpu_settings, listeners
+from eagleops.remote.box_facts import box_facts
 from eagleops.remote.context import Context
+from eagleops.remote.failure import Failure
 from eagleops.remote.server_record import servers_home
 
 # Where NCCL looks for settings beside the environment: param.cc of NCCL 2.30.
@@ -22,13 +24,14 @@ CAP_SYS_PTRACE = 19
 
 
 def doctor(
-    context: Context, port: Optional[int] = None
+    context: Context, port: Optional[int] = None, paths: Sequence[str] = ()
 ) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
     """Reads what :mod:`eagleops.workflows.doctor` judges.
 
     Args:
         context: The operation's surroundings.
         port: A port whose listeners to name.
+        paths: Files or folders that should be there.
     """
     prefix = context.options["device_prefix"]
     yield {"event": "reading"}
@@ -48,7 +51,16 @@ def doctor(
         "kernel_module": _text(KERNEL_MODULE),
         "nccl_conf": [_conf(path) for path in NCCL_CONF],
         "port_owners": _owners(port),
+        "box": {**box_facts(prefix, paths), "persistence": _persistence(context)},
     }
+
+
+def _persistence(context: Context) -> List[Optional[str]]:
+    try:
+        told = gpu_settings.settings(context)
+    except Failure:
+        return []
+    return [gpu.get("persistence") for gpu in told.get("gpus") or ()]
 
 
 def _user() -> str:

@@ -23,7 +23,11 @@ def hosts(call: Call) -> Listing:
     help={**HOST_HELP, "port": "a port that should be free (the default profile's without)"},
 )
 def doctor(call: Call, host: str | None = None, port: int = 0) -> DoctorReport:
-    """Check the way in and the machine: SSH, python3, driver, container, port, disk, rights."""
+    """Check the way in and the machine: SSH, python3, driver, container, disk, P2P, limits."""
     library = call.library()
-    wanted = port or library.profile().port
-    return library.host(host).doctor(port=wanted)
+    profile = library.profile()
+    machine = library.host(host)
+    # The embedded box needs no model where a profile says that one is.
+    real = getattr(machine.machine.entry, "transport", "") != "sim"
+    model = profile.model if real and (profile.model or "").startswith("/") else None
+    return machine.doctor(port=port or profile.port, paths=[model] if model else [])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -12,9 +12,9 @@ from eagleops.errors import Unreachable
 from eagleops.machine import Machine
 from eagleops.snapshot import Snapshot
 from eagleops.view import Column, Table, Text, Tone, View
+from eagleops.workflows.box_checks import judge_box
+from eagleops.workflows.check import Check, State
 from eagleops.workflows.progress import Progress, Step, unwatched
-
-State = Literal["pass", "warn", "fail"]
 
 TONES = {"pass": Tone.GOOD, "warn": Tone.WARNING, "fail": Tone.BAD}
 
@@ -27,24 +27,6 @@ SHM_MIB = 1024
 CLOCK_OFFSET_S = 2.0
 # kernel.yama.ptrace_scope: 1 wants CAP_SYS_PTRACE or an ancestor, 2 CAP_SYS_PTRACE, 3 nobody.
 YAMA_NOBODY = 3
-
-
-@attrs.frozen
-class Check:
-    """One thing that was looked at.
-
-    Attributes:
-        id: Its stable name.
-        message: What was seen, and where it is not well, the way out.
-    """
-
-    id: str
-    state: State
-    message: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """The check as JSON."""
-        return attrs.asdict(self)
 
 
 @attrs.frozen
@@ -82,7 +64,11 @@ class DoctorReport:
 
 
 def doctor(
-    machine: Machine, *, port: int | None = None, progress: Progress = unwatched
+    machine: Machine,
+    *,
+    port: int | None = None,
+    paths: Sequence[str] = (),
+    progress: Progress = unwatched,
 ) -> DoctorReport:
     """Checks the way in to ``machine``, and the machine; changes nothing.
 
@@ -91,6 +77,7 @@ def doctor(
     Args:
         machine: Which.
         port: A port that should be free, the default profile's for example.
+        paths: Models that should be there.
         progress: Told of each step.
 
     Raises:
@@ -101,7 +88,7 @@ def doctor(
     if machine.outer is not None:
         checks.append(_way_through(machine.outer))
     asked_s = time.time()
-    facts = machine.call("doctor", port=port)
+    facts = machine.call("doctor", port=port, paths=list(paths))
     answered_s = time.time()
     snapshot = Snapshot.from_dict(machine.call("snapshot"))
     # The answer left the machine somewhere between asking and hearing.
@@ -125,6 +112,12 @@ def judge_facts(
     yield _shared_memory(facts["shm"])
     yield _conf_files(facts["nccl_conf"])
     state: State = "pass" if abs(offset_s) <= CLOCK_OFFSET_S + error_s else "warn"
+    yield from judge_box(
+        facts["box"],
+        nofile=facts["nofile"],
+        memlock=facts["memlock"],
+        gpus=len(snapshot.gpus),
+    )
     yield Check("clock", state, f"{offset_s:+.2f} s against this machine (±{error_s:.2f} s)")
 
 
