@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
+from typing import NoReturn
 
 from invoke.exceptions import ParseError
 from invoke.program import Program
@@ -10,6 +13,7 @@ from invoke.program import Program
 from eagleops._version import __version__
 
 USAGE = 2
+INTERRUPTED = 130
 _WAY_OUT = "See: eagleops --list, eagleops --help TASK"
 
 
@@ -21,20 +25,29 @@ class EagleProgram(Program):
 
     def parse_core(self, argv: list[str] | None) -> None:
         """Reads the core flags."""
-        try:
+        with _ended_in_words():
             super().parse_core(argv)
-        except ParseError as error:
-            _usage(error)
 
     def parse_tasks(self) -> None:
         """Reads the tasks and their flags."""
-        try:
+        with _ended_in_words():
             super().parse_tasks()
-        except ParseError as error:
-            _usage(error)
 
 
-def _usage(error: ParseError) -> None:
+@contextlib.contextmanager
+def _ended_in_words() -> Iterator[None]:
+    try:
+        yield
+    except ParseError as error:
+        _usage(error)
+
+
+def _interrupted() -> NoReturn:
+    sys.stderr.write("interrupted\n")
+    sys.exit(INTERRUPTED)
+
+
+def _usage(error: ParseError) -> NoReturn:
     if "--json" in sys.argv:
         sys.stdout.write(_document(error) + "\n")
     else:
@@ -52,6 +65,14 @@ def _document(error: ParseError) -> str:
 
 def main() -> None:
     """Runs the program on ``sys.argv``."""
-    from eagleops.tasks import namespace
+    try:
+        from eagleops.tasks import namespace
 
-    EagleProgram(name="eagleops", namespace=namespace, version=__version__).run()
+        EagleProgram(name="eagleops", namespace=namespace, version=__version__).run()
+    except KeyboardInterrupt:  # while modules load
+        _interrupted()
+    except SystemExit as end:
+        # Invoke's own answer to Ctrl-C is status 1 and no word.
+        if isinstance(end.__context__, KeyboardInterrupt):
+            _interrupted()
+        raise

@@ -157,3 +157,24 @@ def test_a_second_stop_says_that_there_was_nothing_to_stop(commands: Commands) -
     assert again.exit_status == 0
     assert "had ended before" in again.stdout
     assert commands("stop", "--json").document["already_exited"] is True
+
+
+STAGES = ["create_config", "parse_core", "parse_collection", "parse_tasks", "execute"]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_an_interrupt_before_the_command_begins(commands: Commands, stage: str) -> None:
+    """Ctrl-C while flags are read or modules load: one word, status 130, no traceback."""
+    interrupted = (
+        "import os, signal, sys; from invoke.program import Program;"
+        "from eagleops.tasks.program import main;"
+        "signal.signal(signal.SIGINT, signal.default_int_handler);"
+        f"Program.{stage} = lambda *_: os.kill(os.getpid(), signal.SIGINT); main()"
+    )
+    argv = [commands.argv()[0], "-c", interrupted, "status"]
+
+    answer = subprocess.run(
+        argv, cwd=commands.folder, env=commands.environment, capture_output=True, check=False
+    )
+
+    assert (answer.returncode, answer.stderr) == (130, b"interrupted\n")
