@@ -112,6 +112,22 @@ def test_a_profile_whose_server_dies_is_given_up(open_library) -> None:
     assert "died before it was ready" in result.restarts[1].trials[0].excluded[0]
 
 
+def test_a_wrong_environment_is_not_measured(open_library) -> None:
+    """A restart whose workers run with something else is left out, with the reason."""
+    library = open_library()
+    host = library.host("sim")
+    # SGLang writes this one itself, whatever was set before.
+    wrong = host.profile("baseline").with_(name="wrong", env={"CUDA_DEVICE_MAX_CONNECTIONS": "1"})
+    protocol = attrs.evolve(QUICK, restarts=1, runs=1)
+
+    result = compare(host, ["baseline", wrong], protocol)
+
+    (trial,) = result.restarts[1].trials
+    assert trial.excluded[0].startswith("environment: ")
+    assert trial.excluded[1] == "not measured"
+    assert result.exit_status == 3
+
+
 def test_without_a_baseline_the_comparison_is_aborted(open_library) -> None:
     """There is nothing to compare with, so nothing more is measured."""
     library = open_library(baseline="fail: oom", eagle="fail: ''")
