@@ -11,7 +11,7 @@ MODULE_LINES = 300
 LONGER = {
     "eagleops.remote.supervisor": "one file by nature: it is written to the target and run alone"
 }
-FUNCTION_LINES = 60
+FUNCTION_LINES = 55
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -61,13 +61,13 @@ def test_a_module_is_one_concept(modules) -> None:
 
 
 def test_a_function_fits_on_a_screen(modules) -> None:
-    """No function has more than 60 lines, its docstring counted in."""
+    """No function's body has more than 55 lines, docstring included; a command's flags are more."""
     long = {
         f"{module.name}:{node.lineno} {node.name}": length
         for module in modules
         for node in ast.walk(module.tree)
         if isinstance(node, Function)
-        and (length := (node.end_lineno or 0) - node.lineno + 1) > FUNCTION_LINES
+        and (length := (node.end_lineno or 0) - node.body[0].lineno + 1) > FUNCTION_LINES
     }
 
     assert long == {}
