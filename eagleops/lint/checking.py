@@ -11,6 +11,7 @@ from eagleops.lint import (
     sizes,
     speculation,
     texts,
+    variables,
 )
 from eagleops.lint.facts import UNASKED, Facts
 from eagleops.lint.finding import Finding, in_order
@@ -19,7 +20,7 @@ from eagleops.lint.subject import Subject
 from eagleops.profile import Profile
 
 # Each of them registers its rules; this is the order of a report.
-RULEBOOKS = (texts, nccl, nccl_relations, flags, speculation, sizes, serving, machine)
+RULEBOOKS = (texts, variables, nccl, nccl_relations, flags, speculation, sizes, serving, machine)
 
 
 def lint(profile: Profile, facts: Facts = UNASKED) -> tuple[Finding, ...]:

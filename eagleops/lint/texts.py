@@ -98,34 +98,3 @@ def stray(subject: Subject) -> Iterator[Told]:
             yield where, message, f"Write {value[1:-1]}."
         elif found := _PLACEHOLDER.search(value):
             yield where, f"{found[0]!r} looks like a placeholder", "Write the real value."
-
-
-@rule("inherit-set", "note")
-def inherited(subject: Subject) -> Iterator[Told]:
-    """A variable is either inherited from the machine or set."""
-    for name in subject.profile.inherit:
-        if name in subject.profile.env:
-            message = f"{name} is inherited and set: the profile's value holds"
-            yield subject.env_place(name), message, "Take it out of inherit."
-
-
-@rule("witness", "warning")
-def witness(subject: Subject) -> Iterator[Told]:
-    """The environment of the workers can be proved once they run."""
-    env = subject.profile.env
-    if env.get("SPT_NOENV", "1") in {"", "0"} or "SPT_NOENV" in subject.profile.unset:
-        message = "without SPT_NOENV=1 the workers' titles overwrite /proc/PID/environ: verify-env "
-        where = subject.env_place("SPT_NOENV") if "SPT_NOENV" in env else subject.profile.place()
-        yield where, message + "has one witness less", "Leave it to eagleops."
-
-
-@rule("legacy-variable", "warning", "sglang")
-def legacy(subject: Subject) -> Iterator[Told]:
-    """No SGL_ variable overwrites its SGLANG_ one."""
-    for name in subject.profile.env:
-        if not name.startswith("SGL_"):
-            continue
-        newer = f"SGLANG_{name.removeprefix('SGL_')}"
-        message = f"SGLang copies {name} over {newer}"
-        message += ", which is set too: it is lost" if newer in subject.profile.env else ""
-        yield subject.env_place(name), message, f"Write {newer}."
