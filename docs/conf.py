@@ -40,8 +40,8 @@ html_theme = "furo"
 html_title = "eagleops"
 html_copy_source = False
 html_theme_options = {"sidebar_hide_name": False, "navigation_with_keys": True}
-pygments_style = "friendly"
-pygments_dark_style = "monokai"
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"
 
 
 def _keep_colons(_app, what, _name, _obj, _options, lines) -> None:
