@@ -9,8 +9,8 @@ from eagleops.workflows.check import Check, State
 
 # Every client of a server is a file, and so is every shard of a model.
 NOFILE = 4096
-# NCCL and CUDA pin memory for what they share; systemd's 64 KiB are too little for InfiniBand.
-MEMLOCK_BYTES = 64 << 20
+# InfiniBand registers memory against this limit: the old default of 64 KiB stops it at its start.
+MEMLOCK_BYTES = 1 << 20
 # A model's download needs about its own size; below this even a small one fails.
 MODEL_MIB = 1024
 

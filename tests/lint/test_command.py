@@ -115,3 +115,28 @@ def test_import_command_of_a_file_that_is_not_there_is_a_usage_error() -> None:
 
     assert done.returncode == 2
     assert "/nowhere/x.sh: it cannot be read: no such file or directory" in done.stderr
+
+
+def test_the_findings_of_a_launch_are_recorded(tmp_path: Path) -> None:
+    """The run in the ledger says what the linter said before it."""
+    file = tmp_path / "hosts.yaml"
+    file.write_text(
+        "defaults: {host: sim, profile: p}\n"
+        f"ledger: {tmp_path}/ledger.db\n"
+        f"hosts: {{sim: {{transport: sim, sim: {{directory: {tmp_path}/sim, gpus: 2}}}}}}\n"
+        "profiles:\n"
+        "  p:\n"
+        "    engine: command\n"
+        "    command: [/bin/sleep, '60']\n"
+        "    env: {NCCL_MAX_NCHANNELS: 8}\n",
+        encoding="utf-8",
+    )
+    launched = eagleops("launch", "--json", "--no-verify", "--inventory", str(file))
+    try:
+        document = json.loads(launched.stdout)
+        shown = eagleops("show", "--run", "1", "--json", "--inventory", str(file))
+    finally:
+        eagleops("stop", "--inventory", str(file))
+
+    assert [one["rule"] for one in document["lint"]] == ["nccl-deprecated"]
+    assert "nccl-deprecated" in shown.stdout
