@@ -11,6 +11,7 @@ import cattrs
 
 from eagleops.gpu import Gpu
 from eagleops.process import Judgement, Process, Viewpoint, bystander, judge
+from eagleops.remote.driver_faults import LOST_GPU
 from eagleops.server import ServerFacts
 
 _CONVERTER = cattrs.Converter()
@@ -79,6 +80,11 @@ class Snapshot:
             tuple(map(ServerFacts.from_dict, data["servers"])),
             Viewpoint(machine.uid, machine.user, machine.container, pid_ns=machine.pid_ns),
         )
+
+    @property
+    def a_gpu_is_lost(self) -> bool:
+        """Whether the driver said that it has lost a GPU: that one is not among :attr:`gpus`."""
+        return LOST_GPU in (self.gpu_problem or "")
 
     def holders_of(self, gpu: Gpu) -> tuple[Process, ...]:
         """The processes that have the GPU's device file open."""

@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from typing import Iterable, List, NamedTuple, Optional, Pattern
 
+# What is said of a machine that has fewer GPUs than it was built with.
+LOST_GPU = "a GPU is lost to the driver"
+
 MODULE_VERSION_FILE = "/proc/driver/nvidia/version"
 
 
@@ -43,7 +46,7 @@ FAULTS = (
     ),
     Fault(
         re.compile(r"GPU is lost|GPU access blocked|fallen off the bus", re.IGNORECASE),
-        "a GPU is lost to the driver, mostly because it has fallen off the PCIe bus",
+        LOST_GPU + ", mostly because it has fallen off the PCIe bus",
         "Look for Xid 79 in the host's kernel log (dmesg | grep -i xid); only a reboot of the "
         "host or a power cycle brings the GPU back.",
     ),

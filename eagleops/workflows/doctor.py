@@ -135,6 +135,9 @@ def _gpus(snapshot: Snapshot) -> Check:
     if snapshot.gpus:
         names = sorted({gpu.name or "?" for gpu in snapshot.gpus})
         seen = f"{len(snapshot.gpus)} GPUs ({', '.join(names)}) by {snapshot.gpu_source}"
+        if snapshot.gpu_problem:
+            state: State = "fail" if snapshot.a_gpu_is_lost else "warn"
+            return Check("gpus", state, f"{seen}, but: {snapshot.gpu_problem}")
         return Check("gpus", "pass", seen)
     return Check("gpus", "fail", snapshot.gpu_problem or "no GPU")
 

@@ -42,6 +42,7 @@ class ResetReport:
         drain: How the wait for GPU memory ended; with ``dry_run`` nothing was waited for.
         idle_mib: The memory at which each GPU counts as idle, in MiB by its index: the
             machine's own level, and what the spared processes use.
+        lost: What the driver says of a GPU that it has lost; nothing was proved of that one.
     """
 
     host: str
@@ -52,11 +53,12 @@ class ResetReport:
     drain: Drain
     idle_mib: Mapping[str, int]
     notes: tuple[str, ...] = ()
+    lost: str = ""
 
     @property
     def ok(self) -> bool:
         """Whether all that was asked for holds."""
-        return self.dry_run or (self.drain.drained and not self.left)
+        return self.dry_run or (self.drain.drained and not self.left and not self.lost)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as the ``reset-gpus --json`` document's body."""
@@ -71,6 +73,7 @@ class ResetReport:
             "gpus": [gpu.to_dict() for gpu in self.drain.gpus],
             "holders": [process.to_dict() for process in self.drain.holders],
             "notes": list(self.notes),
+            "lost": self.lost or None,
         }
 
     def view(self) -> View:
@@ -100,6 +103,8 @@ class ResetReport:
             return Text(f"{self.host}: could not be killed: {stuck}", Tone.BAD)
         if not self.drain.drained:
             return Text(f"{self.host}: not drained: {self.drain.held}", Tone.BAD)
+        if self.lost:
+            return Text(f"{self.host}: {self.lost}", Tone.BAD)
         count = f"{len(self.killed)} killed" if self.killed else "nothing to kill"
         if not self.drain.gpus:
             return Text(f"{self.host}: {count}; there is no GPU to drain", Tone.WARNING)
@@ -232,4 +237,5 @@ def _report(
         drain=drained or Drain(drained=False, drain_s=None, gpus=snapshot.gpus),
         idle_mib=idle_mib or {},
         notes=notes,
+        lost=(snapshot.gpu_problem or "") if snapshot.a_gpu_is_lost else "",
     )
