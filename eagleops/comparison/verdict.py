@@ -123,6 +123,8 @@ def _break_even(
 ) -> BreakEven | None:
     if baseline.mean_tok_s is None or other.cycle_ms is None:
         return None
+    if baseline.cycle_ms is not None:
+        return None  # it speculates itself: its speed tells of no plain step
     length = other.accept_length
     # A mean can lie above by rounding, or where the last cycle was counted whole.
     length = min(length, drafts) if length is not None and drafts else length

@@ -59,6 +59,14 @@ def test_several_profiles_are_each_held_to_more() -> None:
     assert [verdict.least_restarts for verdict in found] == [5, 5]
 
 
+def test_a_baseline_that_speculates_tells_of_no_plain_step() -> None:
+    """Without the time of a plain step there is no break-even, and none is made up."""
+    third = attrs.evolve(EAGLE, name="third")
+    (verdict,) = verdicts(trials_of(EAGLE, [60.0, 60.1]), [trials_of(third, [62.0, 62.1])])
+
+    assert verdict.break_even is None
+
+
 def test_a_profile_without_a_restart_that_counts_has_no_verdict() -> None:
     """It is said, and neither faster nor slower."""
     dead = Restarts(

@@ -26,6 +26,8 @@ from eagleops.workflows.compare_result import CompareResult, HeatMap
 # Inches: on a phone, letters of 10 points are then still read.
 WIDTH = 5.0
 ROW = 0.55
+# A longer name stands above its row, so that it takes no width from the plot.
+LONG_NAME = 16
 Recorded = Mapping[tuple[str, int], Mapping[str, Any]]
 
 
@@ -55,7 +57,7 @@ def plots_of(result: CompareResult, recorded: Recorded) -> Plots:
 
 def speed(restarts: Sequence[Restarts]) -> Plot:
     """Every restart as a mark, every request as a faint dot, the means as lines."""
-    with figure(WIDTH, 1.0 + ROW * len(restarts)) as drawn:
+    with figure(WIDTH, 1.0 + _row_height([one.profile for one in restarts])) as drawn:
         axes = drawn.subplots()
         for row, one in enumerate(restarts):
             for trial in one.trials:
@@ -73,11 +75,24 @@ def speed(restarts: Sequence[Restarts]) -> Plot:
             _marks(axes, left_out, row, WARNING, "x")
             if one.mean_tok_s is not None:
                 axes.vlines(one.mean_tok_s, row - 0.34, row + 0.34, color=INK, linewidth=1.6)
-        axes.set_yticks(range(len(restarts)), [one.profile for one in restarts])
+        _name_rows(axes, [one.profile for one in restarts])
         axes.set_ylim(len(restarts) - 0.45, -0.55)
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("tok/s, one stream")
         return svg(drawn, "speed", "Speed per profile", _speed_words(restarts))
+
+
+def _row_height(names: Sequence[str]) -> float:
+    return len(names) * ROW * (1.5 if max(map(len, names)) > LONG_NAME else 1)
+
+
+def _name_rows(axes: Any, names: Sequence[str]) -> None:
+    if max(map(len, names)) <= LONG_NAME:
+        axes.set_yticks(range(len(names)), names)
+        return
+    axes.set_yticks([])
+    for row, name in enumerate(names):
+        axes.text(0.01, row - 0.46, name, transform=axes.get_yaxis_transform(), va="center")
 
 
 def _marks(axes: Any, values: Sequence[Any], row: int, shade: str, mark: str) -> None:
@@ -104,11 +119,14 @@ def change(result: CompareResult) -> Plot | None:
     if not found:
         return None
     smallest = result.plan.protocol.smallest_pct
-    with figure(WIDTH, 1.1 + ROW * len(found)) as drawn:
+    with figure(WIDTH, 1.1 + _row_height([v.profile for v, _ in found])) as drawn:
         axes = drawn.subplots()
         axes.axvspan(-smallest, smallest, color=GRID, linewidth=0)
         axes.axvline(0, color=MUTED, linewidth=1)
         words = []
+        # Above the mark, or under it where the row's name stands above.
+        long = max(len(verdict.profile) for verdict, _ in found) > LONG_NAME
+        below = -19 if long else 11
         for row, (verdict, told) in enumerate(found):
             shade = colour(_number_of(result, verdict.profile))
             if told.low_pct is not None and told.high_pct is not None:
@@ -125,13 +143,13 @@ def change(result: CompareResult) -> Plot | None:
             axes.annotate(
                 f"{told.change_pct:+.1f} %, {conclusion}",
                 (told.change_pct, row),
-                xytext=(0, 11),
+                xytext=(0, below),
                 textcoords="offset points",
                 ha="center",
             )
             words.append(verdict.words)
         axes.margins(x=0.25)
-        axes.set_yticks(range(len(found)), [verdict.profile for verdict, _ in found])
+        _name_rows(axes, [verdict.profile for verdict, _ in found])
         axes.set_ylim(len(found) - 0.5, -0.75)
         axes.grid(axis="y", visible=False)
         axes.set_xlabel(f"change against {result.restarts[0].profile}, %")
