@@ -39,8 +39,8 @@ nitpick_ignore_regex = [
 html_theme = "furo"
 html_title = "eagleops"
 html_copy_source = False
-html_theme_options = {"sidebar_hide_name": False, "navigation_with_keys": True}
-pygments_style = "a11y-high-contrast-light"
+html_theme_options = {"navigation_with_keys": True}
+pygments_style = "default"
 pygments_dark_style = "a11y-high-contrast-dark"
 
 
