@@ -19,7 +19,7 @@ from eagleops.comparison.fairness import draft_tokens
 from eagleops.comparison.loading import load
 from eagleops.comparison.trial import Restarts, Trial
 from eagleops.comparison.verdict import verdicts
-from eagleops.errors import EagleError, LedgerError, ServerDied, ServerNotReady
+from eagleops.errors import CheckFailed, EagleError, LedgerError, ServerDied, ServerNotReady
 from eagleops.ledger import Ledger
 from eagleops.machine import Machine
 from eagleops.measuring import prompts
@@ -39,6 +39,7 @@ from eagleops.workflows.stop import stop
 MOST_FAILURES = 2
 # A comparison's runs are among the latest of its host.
 LOOK_BACK = 1000
+_GO_ON = "What was measured is kept: the same command with --resume goes on from there."
 
 
 def compare(
@@ -79,7 +80,12 @@ def compare(
         comparison.notes.append("Simulated: these figures come from the embedded box.")
     if resume:
         comparison.take_up()
-    comparison.run()
+    try:
+        comparison.run()
+    except EagleError as error:
+        if comparison.trials:
+            error.way_out = f"{error.way_out} {_GO_ON}".lstrip()
+        raise
     return comparison.result()
 
 
@@ -188,13 +194,14 @@ class _Comparison:
             )
         except (ServerDied, ServerNotReady) as failed:
             self._end(profile.name)
-            reason = str(failed.problem)
-            return Trial(profile=profile.name, restart=restart, excluded=(reason,))
+            return Trial(profile=profile.name, restart=restart, excluded=(failed.problem,))
         except BaseException:
             self._end(profile.name)
             raise
         try:
             return self._measured(profile, restart, launched)
+        except CheckFailed as failed:  # it died under the requests, say
+            return Trial(profile=profile.name, restart=restart, excluded=(failed.problem,))
         finally:
             self._end(profile.name)
 

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from comparison.examples import SECRET
-from eagleops.errors import ProfileError, UsageError
+from eagleops.errors import LinkLost, ProfileError, UsageError
 from eagleops.gpu import Gpu
 from eagleops.ledger import Ledger
 from eagleops.library.compare import compare, plan
@@ -126,6 +126,35 @@ def test_a_wrong_environment_is_not_measured(open_library) -> None:
     assert trial.excluded[0].startswith("environment: ")
     assert trial.excluded[1] == "not measured"
     assert result.exit_status == 3
+
+
+def test_a_server_that_dies_under_a_request_costs_its_restart_alone(open_library) -> None:
+    """The baseline's restarts are measured all the same."""
+    library = open_library(eagle="fail: serve")
+    protocol = attrs.evolve(QUICK, restarts=1, runs=1)
+
+    result = compare(library.host("sim"), PROFILES, protocol)
+
+    assert [len(one.counted) for one in result.restarts] == [1, 0]
+    assert result.restarts[1].trials[0].excluded != ()
+    assert result.exit_status == 3
+
+
+def test_an_error_on_the_way_says_how_to_go_on(open_library) -> None:
+    """What was measured before a machine was lost is kept, and the way out says so."""
+    library = open_library()
+
+    def lose(step: Step) -> None:
+        if step.stage.startswith("$ compare: eagle3-2step"):
+            raise LinkLost(problem="the link broke", where="sim", host="sim")
+
+    with pytest.raises(LinkLost) as lost:
+        compare(library.host("sim"), PROFILES, QUICK, progress=lose)
+
+    assert str(lost.value) == (
+        "sim: the link broke\n"
+        "What was measured is kept: the same command with --resume goes on from there."
+    )
 
 
 def test_without_a_baseline_the_comparison_is_aborted(open_library) -> None:
