@@ -27,6 +27,10 @@ _UNITS = {"": 1, "k": 1000, "m": 10**6, "g": 10**9, "K": 1 << 10, "M": 1 << 20, 
 def world(subject: Subject) -> int:
     """How many GPUs of this machine the profile asks for."""
     tp, pp, dp = (max(subject.integer(*names) or 1, 1) for names in (_TP, _PP, _DP))
+    # vLLM counts the replicas of all machines; these two say which of them are here.
+    if subject.given("data-parallel-rank") is not None:
+        dp = 1
+    dp = subject.integer("data-parallel-size-local") or dp
     shared = subject.profile.engine == "sglang" and subject.given("enable-dp-attention") is not None
     nodes = max(subject.integer("nnodes") or 1, 1)
     return max(tp * pp * (1 if shared else dp) // nodes, 1)
@@ -35,6 +39,8 @@ def world(subject: Subject) -> int:
 @rule("gpus", "error", "sglang", "vllm")
 def gpus(subject: Subject) -> Iterator[Told]:
     """There are as many GPUs as the parallel sizes ask for."""
+    if subject.text("distributed-executor-backend") == "ray" or subject.given("use-ray"):
+        return  # Ray places them, on whichever machines it has
     needed = world(subject)
     place = subject.place(*_TP, *_PP, *_DP)
     visible = _visible(subject)

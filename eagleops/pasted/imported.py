@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import attrs
 
-from eagleops.errors import UsageError
+from eagleops.errors import InventoryError, UsageError
+from eagleops.inventory import parse
 from eagleops.lint import Finding, lint
 from eagleops.lint.finding import in_order
 from eagleops.pasted.making import Made, made
@@ -14,7 +16,7 @@ from eagleops.pasted.server_command import recognised
 from eagleops.pasted.surroundings import Report, Started, Surroundings
 from eagleops.pasted.target import Target
 from eagleops.pasted.walk import walk
-from eagleops.profile import Profile
+from eagleops.profile import Profile, SecretReference
 from eagleops.remote import redact
 from eagleops.shell import Slip, Unreadable, cleaned
 from eagleops.written import comment, handed_on, scalar
@@ -66,18 +68,27 @@ def import_command(text: str, *, file: str = "-", name: str | None = None) -> Im
     started = _server(report, file)
     _tell_shape(started, report)
     result = made(started, report, name)
-    return Imported(
+    imported = Imported(
         profile=result.profile,
         argv=tuple(redact.argv(result.argv)),
         env=redact.environment(result.env),
         target=started.target,
         findings=in_order([*_findings(report, file), *_linted(result)]),
     )
+    try:
+        parse(imported.yaml)
+    except InventoryError as unfit:
+        raise UsageError(
+            problem=f"no profile can hold it: {redact.text(unfit.problem)} [unfit]",
+            where=file,
+            way_out="Correct the command first.",
+        ) from None
+    return imported
 
 
 def _refusal(file: str, slip: Slip) -> UsageError:
     return UsageError(
-        problem=f"{slip.message} [{slip.kind}]",
+        problem=f"{redact.text(slip.message)} [{slip.kind}]",
         where=f"{file}:{slip.line}:{slip.column}",
         way_out=slip.fix,
     )
@@ -190,7 +201,7 @@ def _profile(profile: Profile) -> Iterator[str]:
     for field in _FIELDS:
         value = getattr(profile, field)
         if value not in (None, (), ""):
-            yield f"    {field}: {scalar(value)}"
+            yield f"    {field}: {scalar(_literal(value))}"
     for field in ("env", "args"):
         values = getattr(profile, field)
         if values:
@@ -199,12 +210,23 @@ def _profile(profile: Profile) -> Iterator[str]:
 
 
 def _value(value: object) -> str:
-    to_dict = getattr(value, "to_dict", None)
-    if to_dict is not None:
-        return scalar(to_dict())
+    if isinstance(value, SecretReference):
+        return scalar(value.to_dict())
+    value = _literal(value)
     if isinstance(value, tuple):
         return "[" + ", ".join(map(handed_on, value)) + "]"
     return handed_on(value)
+
+
+def _literal(value: Any) -> Any:
+    """``value`` written so that no text in it is taken for a named value of the profile."""
+    if isinstance(value, str):
+        return value.replace("${", "$${")
+    if isinstance(value, tuple):
+        return tuple(_literal(item) for item in value)
+    if isinstance(value, Mapping):
+        return {name: _literal(item) for name, item in value.items()}
+    return value
 
 
 def commented(findings: tuple[Finding, ...]) -> str:

@@ -243,6 +243,26 @@ PAIRS: list[tuple[str, Any, Any, str]] = [
     ),
 ]
 
+# Profiles that a rule must leave alone beside those above.
+FINE: list[tuple[str, Any]] = [
+    ("gpus", (vllm(args={"data-parallel-size": 16, "data-parallel-size-local": 4}), ASKED)),
+    (
+        "gpus",
+        (vllm(args={"tensor-parallel-size": 16, "distributed-executor-backend": "ray"}), ASKED),
+    ),
+    ("gpus", (args(tp_size=8, nnodes=2), ASKED)),
+    ("gpus", (args(tp_size=4, dp_size=4, enable_dp_attention=True), ASKED)),
+    ("nccl-word", env(NCCL_ALGO="ring,collnetdirect;allreduce:^tree;broadcast:ring")),
+    ("nccl-word", env(NCCL_DEBUG="info", NCCL_DEBUG_SUBSYS="^COLL,env")),
+    ("nccl-range", env(NCCL_NTHREADS="0", NCCL_MAX_CTAS="64")),
+    ("nccl-number", env(NCCL_BUFFSIZE="0x400000")),
+    ("nccl-unknown", env(NCCL_HOSTID="a")),
+    ("flag-unknown", vllm(args={"no-enable-prefix-caching": True, "max_model_len": 4096})),
+    ("flag-arity", args(cuda_graph_bs_decode=["1", "2"], tool_call_parser="kimi_k2")),
+    ("secret-literal", args(max_total_tokens=4096, skip_tokenizer_init=True)),
+    ("shell-syntax", vllm(args={"chat-template": "{{ x }}"})),
+]
+
 # The same rules by other mistakes: the rule, a profile, what is said.
 MORE: list[tuple[str, Any, str]] = [
     ("nccl-number", env(NCCL_MAX_CTAS="010"), "octal"),
@@ -301,5 +321,6 @@ def split(given: Any) -> tuple[Profile, Facts]:
 CASES = [Case(rule, True, *split(bad), hint) for rule, bad, _, hint in PAIRS]
 CASES += [Case(rule, True, *split(bad), hint) for rule, bad, hint in MORE]
 SOUND = [Case(rule, False, *split(good)) for rule, _, good, _ in PAIRS]
+SOUND += [Case(rule, False, *split(good)) for rule, good in FINE]
 
 __all__ = ["CASES", "SOUND", "Case", "SecretReference"]
