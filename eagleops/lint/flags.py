@@ -14,10 +14,9 @@ from eagleops.profile import SecretReference
 _ENGINES = ("sglang", "vllm")
 
 
-def _each(subject: Subject) -> Iterator[tuple[str, str]]:
+def _each(subject: Subject) -> tuple[tuple[str, str], ...]:
     """Each flag of the profile as it is written, and where it stands."""
-    for name in subject.profile.args:
-        yield dashed(name), subject.profile.place(f"args.{name}")
+    return subject.flag_places
 
 
 def _versions(table: FlagTable) -> str:

@@ -52,6 +52,12 @@ class Subject:
         return named
 
     @cached_property
+    def flag_places(self) -> tuple[tuple[str, str], ...]:
+        """Each flag as it stands in a command, and where it stands in the profile."""
+        names = self.profile.args
+        return tuple((dashed(name), self.profile.place(f"args.{name}")) for name in names)
+
+    @cached_property
     def nccl(self) -> tuple[tuple[Variable, str], ...]:
         """The profile's variables of NCCL that are described, with their values."""
         return tuple(
