@@ -86,3 +86,11 @@ def test_every_key_of_hosts_yaml_has_its_line(checkout: Path, section: str, kind
         keys = keys - {"container_name"} | {"name"}
 
     assert {key for key in keys if f"| `{key}` |" not in page[section]} == set()
+
+
+def test_every_command_s_document_is_described(checkout: Path) -> None:
+    """Each command's ``--json`` document has its section; the demo's is for people."""
+    page = sections((checkout / "docs/reference/json.md").read_text(encoding="utf-8"))
+    described = {name.strip() for heading in page for name in heading.split(",")}
+
+    assert {name.replace("_", "-") for name in namespace.task_names} - described == {"demo"}
