@@ -13,7 +13,14 @@ import json
 import os
 from typing import Any, Dict, Generator, Optional
 
-from eagleops.remote import launch_lock, preflight, process_table, server_record, supervisor
+from eagleops.remote import (
+    launch_lock,
+    launch_order,
+    preflight,
+    process_table,
+    server_record,
+    supervisor,
+)
 from eagleops.remote.context import Context
 from eagleops.remote.failure import Failure
 from eagleops.remote.servers import LIVING, find_server
@@ -23,17 +30,29 @@ Note = Dict[str, Any]
 
 
 def reserve(
-    context: Context, name: str, launch_id: str
+    context: Context, name: str, launch_id: str, launch: Optional[Dict[str, Any]] = None
 ) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
     """Takes the machine for the launch of ``name``.
 
+    Args:
+        context: The operation's surroundings.
+        name: The server's.
+        launch_id: The launch's own.
+        launch: What ``spawn`` will be sent. A program that is not there is then told before a
+            reset has ended anything. Not so a port that is taken: whoever has it may be what
+            the reset is for.
+
     Raises:
         Failure: ``bad_name``, ``launch_in_progress`` while another launch holds the machine,
-            ``server_exists`` if a server of that name lives, ``spawn_failed`` where no state
-            can be kept.
+            ``server_exists`` if a server of that name lives, ``spawn_failed`` where the server
+            cannot be started or no state can be kept.
     """
     yield {"event": "reserving"}
     preflight.require_name(name)
+    if launch is not None:
+        folder = os.path.join(server_record.servers_home(context), name)
+        env = launch_order.environment(context, name, launch, folder)
+        launch_order.program(launch["argv"], env, launch_order.folder(launch))
     lock = launch_lock.take(context)
     try:
         holder = _holder(context)

@@ -175,7 +175,7 @@ def start(
     Raises:
         CheckFailed, Unreachable: as :func:`launch`.
     """
-    machine.call("reserve", name=name, launch_id=request["launch_id"])
+    machine.call("reserve", name=name, launch_id=request["launch_id"], launch=request)
     try:
         cleared = _cleared(machine, drain_timeout_s, progress) if reset_first else None
     except BaseException:

@@ -265,3 +265,16 @@ def test_a_command_is_ready_when_it_listens(commands: Commands) -> None:
 
     assert launched["ready_s"] > 2.0
     assert launched["server"]["state"] == "ready"
+
+
+def test_a_program_that_is_not_there_ends_nothing(commands: Commands) -> None:
+    """A slip in the profile is told before the reset: the server that runs goes on."""
+    commands.write(more=["  slip: {extends: baseline, python: /nowhere/python3, port: 1}"])
+    commands("launch")
+
+    answer = commands("launch", "--profile", "slip")
+
+    assert answer.exit_status == 1
+    assert "/nowhere/python3" in answer.stderr
+    states = [one["state"] for one in commands("status", "--json").document["servers"]]
+    assert states == ["ready"]
