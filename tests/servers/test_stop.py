@@ -77,7 +77,7 @@ def test_workers_that_left_the_process_group_and_lost_their_parent_are_ended(any
     """A session of their own does not hide them: they come back to the supervisor."""
     session = any_place.session()
     server = start(any_place, session, "reparented", workers=2)
-    assert len(session.call("servers")["servers"][0]["tree"]) == 3
+    assert until(lambda: len(session.call("servers")["servers"][0]["tree"]) == 3)
 
     result, _ = stopped(session, grace_s=5)
 

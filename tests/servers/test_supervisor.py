@@ -70,7 +70,8 @@ def test_the_supervisor_ends_with_the_last_of_the_tree(place, session) -> None:
     """Not with the main process, and no later."""
     script = f"sleep 600 & echo $! > {place.mark('child')}; exit 4"
     server = session.call("spawn", name="a", launch=place.launch(["bash", "-c", script]))["server"]
-    child = int(until((place.seen_marks / "child").read_text))
+    mark = place.seen_marks / "child"
+    child = int(until(lambda: mark.exists() and mark.read_text()))
     until(lambda: states(session) == {"a": "exited"})
     assert lives(server["supervisor_pid"])
 
