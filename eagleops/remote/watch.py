@@ -22,6 +22,8 @@ from eagleops.remote.servers import describe, find_record, note_ready
 Events = Generator[Dict[str, Any], None, Dict[str, Any]]
 
 TICK_S = 0.03
+# Left of the request's time limit for the answer, on a machine that has better things to do.
+RESERVE_S = 0.2
 # While an answer is awaited, and no longer than answers usually take.
 ANSWER_TICK_S, ANSWER_S = 0.005, 0.25
 # Between two looks at the port, and so between two questions.
@@ -72,7 +74,8 @@ class Watcher:
     def run(self, timeout_s: Optional[float]) -> Events:
         """Yields ``log`` and ``state`` events until there is an outcome."""
         context, record = self._context, self._record
-        limit_s = min(float("inf") if timeout_s is None else timeout_s, context.remaining_s())
+        own_limit_s = float("inf") if timeout_s is None else timeout_s
+        limit_s = min(own_limit_s, context.remaining_s() - RESERVE_S)
         deadline = time.monotonic() + limit_s
         told = ""
         while True:
