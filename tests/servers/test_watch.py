@@ -385,6 +385,8 @@ def test_a_lost_server_can_still_be_watched(place, session) -> None:
     assert watched(session, timeout_s=20)[0]["outcome"] == "ready"
 
     os.kill(server["pid"], signal.SIGKILL)
+    # A process that is being killed lives for a moment, and is still ready.
+    assert until(lambda: session.call("servers")["servers"][0]["tree"] == [])
     result, _ = watched(session, timeout_s=20)
     assert (result["outcome"], result["detail"]) == (
         "died",
