@@ -111,7 +111,8 @@ def _cell_html(cell: Cell) -> str:
 def _table_html(table: Table) -> str:
     caption = f"<caption>{html.escape(table.title)}</caption>" if table.title else ""
     if not table.rows:
-        return f"<p>{html.escape(table.title + ': ' if table.title else '')}{table.empty}</p>"
+        lead = f"{table.title}: " if table.title else ""
+        return f"<p>{html.escape(lead + table.empty)}</p>"
     styles = [
         f"text-align:{column.align};vertical-align:top;padding:.2em .8em .2em 0"
         for column in table.columns
