@@ -16,7 +16,7 @@ FENCES = {
     "paramiko": ("eagleops.transport",),
     "invoke": ("eagleops.tasks",),
     "rich": ("eagleops.render", "eagleops.tasks", "eagleops.view"),
-    "requests": ("eagleops.streaming",),
+    "requests": ("eagleops.notify", "eagleops.streaming"),
     "yaml": ("eagleops.inventory", "eagleops.profile"),
     # A secret's `cmd:` runs here, never on a machine.
     "subprocess": (

@@ -1,0 +1,141 @@
+"""The nouns of hosts.yaml's ``nightly:`` section, as frozen objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import attrs
+
+from eagleops.nights.rule import Rule, Severity
+from eagleops.profile import SecretReference
+from eagleops.profile.values import frozen_mapping
+
+Busy = Literal["skip", "wait", "force"]
+Shape = Literal["json", "slack"]
+
+
+@attrs.frozen(kw_only=True)
+class CheckEntry:
+    """What a suite says of one kind of check; None leaves it to the catalogue."""
+
+    severity: Severity | None = None
+    limit: float | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ProfileCheck:
+    """A profile that a suite launches, verifies and measures.
+
+    Attributes:
+        pin: The reference run that its speed must keep up with: a number or a uuid's beginning.
+    """
+
+    profile: str
+    pin: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class CommandCheck:
+    """A command of the user's own, run on each host, and what is expected of it.
+
+    Attributes:
+        run: Its argv; no shell reads it.
+        exit_status: Expected.
+        stdout: A regular expression that its output must hold somewhere; None for any.
+        number: A regular expression whose first group is a figure to be kept and judged by
+            ``lowest`` and ``highest``; None for none.
+        timeout_s: Its limit in seconds; it is ended then, and has failed.
+    """
+
+    run: tuple[str, ...]
+    exit_status: int = 0
+    stdout: str | None = None
+    number: str | None = None
+    lowest: float | None = None
+    highest: float | None = None
+    unit: str = ""
+    timeout_s: float = 60.0
+    severity: Severity | None = None
+
+
+@attrs.frozen(kw_only=True)
+class MeasureEntry:
+    """How a profile is measured: as ``bench``'s flags of the same names."""
+
+    runs: int = 5
+    tokens: int = 256
+    warmups: int = 1
+    prompt: str = "prose"
+
+
+@attrs.frozen(kw_only=True)
+class WebhookEntry:
+    """Where a message goes when something changed.
+
+    Attributes:
+        url: http or https; by reference where it is itself a secret, as Slack's is.
+        shape: ``json`` is eagleops' own document, ``slack`` an incoming webhook's message.
+        headers: Sent with it; values may be references.
+    """
+
+    url: str | SecretReference
+    shape: Shape = "json"
+    headers: Mapping[str, str | SecretReference] = attrs.field(
+        factory=dict, converter=frozen_mapping
+    )
+
+
+@attrs.frozen(kw_only=True)
+class SuiteEntry:
+    """One suite of nightly checks.
+
+    Attributes:
+        hosts: Hosts, containers and groups; empty for the default host.
+        profiles: In the order in which they are launched.
+        commands: By name.
+        checks: By kind: :mod:`eagleops.nights.catalogue`.
+        busy: What happens where somebody uses the GPUs: ``skip`` what needs them, ``wait``
+            until they are free, or ``force`` the reset.
+        wait_limit_s: How long ``wait`` waits, in seconds.
+        limit_s: The whole night's limit in seconds; what is left then is skipped.
+        ready_limit_s: One launch's.
+        restore: Stop a server that eagleops launched, and start it again afterwards.
+        resume_within_s: A night that was cut off is taken up for so long.
+        history_nights: How many nights the reports show.
+        keep_nights: Nights and reports older than so many are removed; the ledger keeps all.
+        reports: The folder of the reports; None for one beside the ledger.
+        prometheus: A file for node_exporter's textfile collector; None for none.
+        notify: Webhooks.
+        schedule: When, as systemd.time(7) has it; a time zone may stand at its end.
+    """
+
+    name: str
+    origin: str = ""
+    hosts: tuple[str, ...] = ()
+    profiles: tuple[ProfileCheck, ...] = ()
+    commands: Mapping[str, CommandCheck] = attrs.field(factory=dict, converter=frozen_mapping)
+    checks: Mapping[str, CheckEntry] = attrs.field(factory=dict, converter=frozen_mapping)
+    measure: MeasureEntry = attrs.field(factory=MeasureEntry)
+    busy: Busy = "skip"
+    wait_limit_s: float = 3600.0
+    limit_s: float = 14400.0
+    ready_limit_s: float = 3600.0
+    restore: bool = False
+    resume_within_s: float = 43200.0
+    history_nights: int = 60
+    keep_nights: int = 400
+    reports: Path | None = None
+    prometheus: Path | None = None
+    notify: tuple[WebhookEntry, ...] = ()
+    schedule: str = "*-*-* 02:30:00"
+
+    def rule(self, kind: str) -> Rule:
+        """What this suite asks of a kind of check.
+
+        Raises:
+            KeyError: if there is no such kind.
+        """
+        said = self.checks.get(kind, CheckEntry())
+        return Rule.of(kind, severity=said.severity, limit=said.limit)

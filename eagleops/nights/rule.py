@@ -1,0 +1,61 @@
+"""A rule: a kind of check with the severity and the limit that a suite gives it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import attrs
+
+from eagleops.nights.catalogue import KINDS, CheckKind
+from eagleops.nights.finding import SEPARATOR, Finding
+
+Severity = Literal["warn", "fail", "off"]
+
+
+@attrs.frozen
+class Rule:
+    """What a suite asks of one kind of check.
+
+    Attributes:
+        severity: What a fault is; ``off`` leaves the check out.
+        limit: In the kind's unit; None for a kind without one.
+    """
+
+    kind: CheckKind
+    severity: Severity
+    limit: float | None = None
+
+    @classmethod
+    def of(cls, kind: str, *, severity: Severity | None = None, limit: float | None = None) -> Rule:
+        """The rule of that kind, with the catalogue's defaults for what is not given.
+
+        Raises:
+            KeyError: if there is no such kind.
+        """
+        found = KINDS[kind]
+        return cls(found, severity or found.severity, found.limit if limit is None else limit)
+
+    @property
+    def on(self) -> bool:
+        """Whether it is looked at."""
+        return self.severity != "off"
+
+    def passed(self, host: str, message: str, *, subject: str = "", **more: Any) -> Finding:
+        """A finding that all is well; ``more`` as :class:`Finding` takes it."""
+        return self._finding("pass", host, message, subject, more)
+
+    def faulty(self, host: str, message: str, *, subject: str = "", **more: Any) -> Finding:
+        """A finding of a fault, as severe as the rule says."""
+        state = "warn" if self.severity == "warn" else "fail"
+        return self._finding(state, host, message, subject, more)
+
+    def skipped(self, host: str, why: str, *, subject: str = "", **more: Any) -> Finding:
+        """A finding that nothing is known, and why."""
+        return self._finding("skip", host, why, subject, more)
+
+    def _finding(
+        self, state: Any, host: str, message: str, subject: str, more: dict[str, Any]
+    ) -> Finding:
+        name = f"{self.kind.id}{SEPARATOR}{subject}" if subject else self.kind.id
+        told = {"limit": self.limit, "unit": self.kind.unit, **more}
+        return Finding(name, host, state, message, **told)
