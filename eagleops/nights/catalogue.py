@@ -183,6 +183,12 @@ _ALL = (
         lasting=False,
         why="NCCL reads them beside the environment, and nobody sees that it does.",
     ),
+    CheckKind(
+        "busy",
+        "Who uses the GPUs, and whether another night is at the host.",
+        "warn",
+        why="What needs idle GPUs is skipped then, with the holders named; nobody is disturbed.",
+    ),
     CheckKind("launch", "Whether the profile's server gets ready.", "fail", of="profile"),
     CheckKind(
         "environment",
@@ -227,6 +233,12 @@ _ALL = (
         "%",
         "How far below the run it may fall: twice what restarts of a good box differ by.",
         of="profile",
+    ),
+    CheckKind(
+        "restore",
+        "Whether the server that ran before the night runs again.",
+        "fail",
+        why="Only with `restore: true`: somebody counts on it in the morning.",
     ),
     CheckKind("command", "A command of your own, and what you expect of it.", "fail", of="command"),
 )

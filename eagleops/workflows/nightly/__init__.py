@@ -1,0 +1,1 @@
+"""Nightly checks: a suite's pass over its hosts, unattended."""
