@@ -9,7 +9,7 @@ import attrs
 
 from eagleops.comparison.break_even import BreakEven
 from eagleops.comparison.trial import Restarts
-from eagleops.render.report.drawing import (
+from eagleops.render.page.drawing import (
     GRID,
     INK,
     MARKS,

@@ -10,7 +10,7 @@ import attrs
 
 from eagleops.comparison.trial import Trial
 from eagleops.gpu import Gpu
-from eagleops.render.report.drawing import GRID, WARNING, Plot, colour, figure, svg
+from eagleops.render.page.drawing import GRID, WARNING, Plot, colour, figure, svg
 from eagleops.workflows.compare_result import CompareResult
 
 # More points than pixels tell nothing.

@@ -12,6 +12,7 @@ from eagleops.comparison.loading import load
 from eagleops.errors import UsageError
 from eagleops.ledger.redaction import without_secrets
 from eagleops.ledger.run import now_utc
+from eagleops.render.page.markup import templates
 from eagleops.render.report.plots import plots_of
 from eagleops.render.report.sections import sections_of
 from eagleops.workflows.compare_result import CompareResult
@@ -58,7 +59,7 @@ def gallery(result: CompareResult) -> str:
         UsageError: as :func:`page`.
     """
     drawn = plots_of(result, _without_secrets(result))
-    told: str = _environment().get_template("gallery.html.j2").render(plots=drawn)
+    told: str = templates(__package__).get_template("gallery.html.j2").render(plots=drawn)
     return told
 
 
@@ -70,7 +71,7 @@ def page(result: CompareResult) -> str:
     """
     recorded = _without_secrets(result)
     told: str = (
-        _environment()
+        templates(__package__)
         .get_template("report.html.j2")
         .render(
             result=result,
@@ -81,17 +82,6 @@ def page(result: CompareResult) -> str:
         )
     )
     return told
-
-
-def _environment() -> Any:
-    jinja2 = load("jinja2")
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("eagleops.render.report", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
 
 
 Recorded = Mapping[tuple[str, int], Mapping[str, Any]]
