@@ -10,8 +10,11 @@ import attrs
 from eagleops.errors import InventoryError, ProfileError
 from eagleops.inventory.entries import ContainerEntry, Defaults, HostEntry
 from eagleops.inventory.problems import nearest
+from eagleops.inventory.suite import SuiteEntry
 from eagleops.profile import Profile, ProfileEntry, filled, resolve
 from eagleops.profile.values import frozen_mapping
+
+DEFAULT_SUITE = "default"
 
 
 @attrs.frozen(kw_only=True)
@@ -23,6 +26,7 @@ class Inventory:
         defaults: The host and the profile of a command that names none.
         profiles: As they are written; :meth:`profile` puts one together.
         ledger: Where runs are recorded; None for the user's own place.
+        nightly: Suites of nightly checks.
     """
 
     file: str
@@ -32,6 +36,7 @@ class Inventory:
     groups: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict, converter=frozen_mapping)
     profiles: Mapping[str, ProfileEntry] = attrs.field(factory=dict, converter=frozen_mapping)
     ledger: Path | None = None
+    nightly: Mapping[str, SuiteEntry] = attrs.field(factory=dict, converter=frozen_mapping)
 
     def target(self, name: str | None = None) -> HostEntry | ContainerEntry:
         """The host or container of that name; the default host without a name.
@@ -101,6 +106,41 @@ class Inventory:
     def profile_names(self) -> tuple[str, ...]:
         """The profiles that can be launched, in the order of the file."""
         return tuple(name for name, entry in self.profiles.items() if not entry.abstract)
+
+    def suite(self, name: str | None = None) -> SuiteEntry:
+        """The suite of that name; without one, ``default``, or else the only one.
+
+        Raises:
+            InventoryError: if there is none, or none is named and there are several.
+        """
+        if name is None and len(self.nightly) == 1:
+            return next(iter(self.nightly.values()))
+        wanted = name or DEFAULT_SUITE
+        if wanted in self.nightly:
+            return self.nightly[wanted]
+        if not self.nightly:
+            problem = "there is no suite of nightly checks"
+            way_out = (
+                "Write one in that file: nightly: {default: {hosts: [HOST], profiles: [PROFILE]}}"
+            )
+        elif name is None:
+            problem = f"no suite is named, and none is called {DEFAULT_SUITE}"
+            way_out = f"Say --suite: {', '.join(self.nightly)}."
+        else:
+            problem = f"there is no suite {wanted}"
+            way_out = nearest(wanted, self.nightly, "There are")
+        raise InventoryError(
+            problem=problem, where=self.file, way_out=way_out, file=self.file, key="nightly"
+        )
+
+    def suite_targets(self, suite: SuiteEntry) -> tuple[HostEntry | ContainerEntry, ...]:
+        """The machines of a suite, each once, in its order; the default host if it names none.
+
+        Raises:
+            InventoryError: as :meth:`target`.
+        """
+        found = [one for name in suite.hosts or (None,) for one in self.targets(name)]
+        return tuple({one.name: one for one in found}.values())
 
     def _unnamed(self, what: str) -> InventoryError:
         return InventoryError(

@@ -20,6 +20,7 @@ from eagleops.inventory.env_files import with_env_files
 from eagleops.inventory.inventory import Inventory
 from eagleops.inventory.problems import Problem, Wrong, inventory_error, nearest
 from eagleops.inventory.structure import section, structured
+from eagleops.inventory.suite import SuiteEntry
 from eagleops.profile import ProfileEntry
 
 VARIABLE = "EAGLEOPS_INVENTORY"
@@ -82,6 +83,7 @@ def parse(text: str, file: str = HERE, *, folder: Path | None = None) -> Invento
         hosts={n: _settled_host(h, inventory, base) for n, h in inventory.hosts.items()},
         containers={n: _settled(c, inventory, base) for n, c in inventory.containers.items()},
         ledger=inventory.ledger and _whole(inventory.ledger, base),
+        nightly={n: _settled_suite(s, base) for n, s in inventory.nightly.items()},
     )
 
 
@@ -158,6 +160,7 @@ _SECTIONS: Mapping[str, Callable[[Node | None, str], Any]] = {
     "groups": _groups,
     "profiles": lambda node, file: section(node, ProfileEntry, file),
     "ledger": _ledger,
+    "nightly": lambda node, file: section(node, SuiteEntry, file),
 }
 
 
@@ -178,6 +181,14 @@ def _settled_host(host: HostEntry, inventory: Inventory, folder: Path) -> HostEn
     # The stand-ins need what eagleops itself was installed with.
     python = sys.executable if host.python == _DEFAULT_PYTHON else host.python
     return attrs.evolve(host, sim=attrs.evolve(host.sim, directory=directory), python=python)
+
+
+def _settled_suite(suite: SuiteEntry, folder: Path) -> SuiteEntry:
+    return attrs.evolve(
+        suite,
+        reports=suite.reports and _whole(suite.reports, folder),
+        prometheus=suite.prometheus and _whole(suite.prometheus, folder),
+    )
 
 
 def _whole(path: Path, folder: Path) -> Path:

@@ -26,7 +26,7 @@ def env(node: Node) -> dict[str, Any]:
             )
         if isinstance(value, Scalar) and value.kind == "null":
             return name, None
-        return name, _secret(value) if isinstance(value, Table) else readers.handed_on(value)
+        return name, secret_mapping(value) if isinstance(value, Table) else readers.handed_on(value)
 
     return dict(readers.gathered(readers.pairs(node, read)))
 
@@ -45,7 +45,7 @@ def values(node: Node) -> dict[str, str | None]:
     return dict(readers.gathered(readers.pairs(node, read)))
 
 
-def _secret(node: Table) -> dict[str, Any]:
+def secret_mapping(node: Table) -> dict[str, Any]:
     """A secret by reference, still as a mapping: the profile makes a reference of it."""
     if set(node) != {secret.KEY}:
         raise readers.unexpected(node, "a text or a number", secret.HINT)
@@ -72,7 +72,7 @@ def args(node: Node) -> dict[str, Any]:
 
 def _flag_value(value: Node) -> Any:
     if isinstance(value, Table):
-        return _secret(value) if set(value) == {secret.KEY} else readers.json_table(value)
+        return secret_mapping(value) if set(value) == {secret.KEY} else readers.json_table(value)
     if isinstance(value, Items):
         return readers.list_of(_flag_item)(value)
     if value.kind == "boolean":

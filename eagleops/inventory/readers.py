@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -17,6 +18,7 @@ from eagleops.profile.values import (
 )
 
 T = TypeVar("T")
+Reader = Callable[[Node], Any]
 
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]*)\Z")
 _JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?\Z")
@@ -78,11 +80,18 @@ def whole_number(lowest: int, highest: int | None = None) -> Callable[[Node], in
 
 def seconds(node: Node) -> float:
     """A number above 0, whole or with a fraction."""
-    if isinstance(node, Scalar) and node.kind == "number" and _JSON_NUMBER.match(node.text):
-        value = float(node.text)
-        if value > 0:
-            return value
+    value = number(node)
+    if value is not None and value > 0:
+        return value
     raise unexpected(node, "a number of seconds above 0")
+
+
+def number(node: Node) -> float | None:
+    """A number, whole or with a fraction, as JSON writes it; None if it is none."""
+    if isinstance(node, Scalar) and not node.quoted and _JSON_NUMBER.match(node.text):
+        value = float(node.text)
+        return value if math.isfinite(value) else None
+    return None
 
 
 def yes_or_no(node: Node) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from eagleops.engines import ENGINES
 from eagleops.inventory.structure import FIELDS, missing_keys
+from eagleops.inventory.suite_schema import nightly
 
 FILE = "hosts.schema.json"
 _Schema = dict[str, Any]
@@ -105,7 +106,7 @@ def schema() -> _Schema:
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "eagleops: hosts, containers, groups and profiles",
+        "title": "eagleops: hosts, containers, groups, profiles and nightly checks",
         "type": "object",
         "required": ["hosts"],
         "additionalProperties": False,
@@ -117,6 +118,7 @@ def schema() -> _Schema:
                 "additionalProperties": {"type": "array", "items": _TEXT},
             },
             "ledger": _TEXT,
+            "nightly": nightly(_TEXT, _SECRET, _NAME),
         },
     }
 

@@ -10,19 +10,25 @@ import attrs
 import cattrs
 from cattrs.gen import make_dict_structure_fn, override
 
-from eagleops.errors import ProfileError
-from eagleops.inventory import profile_readers, readers
+from eagleops.errors import UsageError
+from eagleops.inventory import profile_readers, readers, suite_readers
 from eagleops.inventory.document import Node, Scalar, Table
 from eagleops.inventory.entries import ContainerEntry, Defaults, HostEntry, SimSettings
 from eagleops.inventory.problems import Problem, Wrong, nearest
+from eagleops.inventory.readers import Reader
 from eagleops.profile import ProfileEntry
 from eagleops.profile.values import PORTS
 
 T = TypeVar("T")
-Reader = Callable[[Node], Any]
 
 _HIGHEST_VMID = 999_999_999
 _MOST_SIM_GPUS = 64
+
+
+def _within(node: Node, kind: type[Any]) -> Any:
+    """An entry in another one: a name that stands before what it needs."""
+    return structured(node, kind)
+
 
 # The keys of each section, and how the value of each is read.
 _REACH: Mapping[str, Reader] = {
@@ -73,6 +79,7 @@ FIELDS: Mapping[type, Mapping[str, Reader]] = {
         "gpus": readers.list_of(readers.whole_number(0)),
         "sim": readers.json_table,
     },
+    **suite_readers.fields(_within),
 }
 # What people write, going by ssh_config and by other tools, and what it is called here.
 _MEANT = {
@@ -199,7 +206,7 @@ def _problems(error: cattrs.ClassValidationError, node: Table) -> list[Problem]:
     for inner in error.exceptions:
         if isinstance(inner, Wrong):
             found += inner.problems
-        elif isinstance(inner, ProfileError):  # the class refused a value that had the right kind
+        elif isinstance(inner, UsageError):  # the class refused a value that had the right kind
             where = node.get(inner.where, node)
             found.append(Problem(where.line, where.key, inner.problem, inner.way_out))
         elif not isinstance(inner, KeyError):  # a missing key: _missing tells it

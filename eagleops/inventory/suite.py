@@ -8,9 +8,14 @@ from typing import Literal
 
 import attrs
 
+from eagleops.inventory import suite_values as values
+from eagleops.inventory.schedule import schedule
+from eagleops.inventory.suite_values import checked
+from eagleops.measuring import prompts
+from eagleops.nights.finding import SEPARATOR
 from eagleops.nights.rule import Rule, Severity
 from eagleops.profile import SecretReference
-from eagleops.profile.values import frozen_mapping
+from eagleops.profile.values import frozen_mapping, shown_argv
 
 Busy = Literal["skip", "wait", "force"]
 Shape = Literal["json", "slack"]
@@ -33,7 +38,7 @@ class ProfileCheck:
     """
 
     profile: str
-    pin: str | None = None
+    pin: str | None = attrs.field(default=None, validator=checked(values.pin))
 
 
 @attrs.frozen(kw_only=True)
@@ -49,25 +54,30 @@ class CommandCheck:
         timeout_s: Its limit in seconds; it is ended then, and has failed.
     """
 
-    run: tuple[str, ...]
+    run: tuple[str, ...] = attrs.field(validator=checked(values.argv), repr=shown_argv)
     exit_status: int = 0
-    stdout: str | None = None
-    number: str | None = None
-    lowest: float | None = None
-    highest: float | None = None
+    stdout: str | None = attrs.field(default=None, validator=checked(values.pattern))
+    number: str | None = attrs.field(default=None, validator=checked(values.figure_pattern))
+    lowest: float | None = attrs.field(default=None, validator=checked(values.finite))
+    highest: float | None = attrs.field(default=None, validator=checked(values.finite))
     unit: str = ""
-    timeout_s: float = 60.0
+    timeout_s: float = attrs.field(default=60.0, validator=checked(values.above_zero))
     severity: Severity | None = None
+
+    def __attrs_post_init__(self) -> None:
+        values.band(self.number, self.lowest, self.highest, self.unit)
 
 
 @attrs.frozen(kw_only=True)
 class MeasureEntry:
     """How a profile is measured: as ``bench``'s flags of the same names."""
 
-    runs: int = 5
-    tokens: int = 256
-    warmups: int = 1
-    prompt: str = "prose"
+    runs: int = attrs.field(default=5, validator=checked(values.not_below(1)))
+    tokens: int = attrs.field(
+        default=256, validator=checked(values.not_below(values.FEWEST_TOKENS))
+    )
+    warmups: int = attrs.field(default=1, validator=checked(values.not_below(0)))
+    prompt: str = attrs.field(default=prompts.DEFAULT, validator=checked(values.prompt_name))
 
 
 @attrs.frozen(kw_only=True)
@@ -80,10 +90,13 @@ class WebhookEntry:
         headers: Sent with it; values may be references.
     """
 
-    url: str | SecretReference
+    url: str | SecretReference = attrs.field(validator=checked(values.url), repr=values.shown_url)
     shape: Shape = "json"
     headers: Mapping[str, str | SecretReference] = attrs.field(
-        factory=dict, converter=frozen_mapping
+        factory=dict,
+        converter=frozen_mapping,
+        validator=checked(values.headers),
+        repr=values.shown_headers,
     )
 
 
@@ -95,7 +108,7 @@ class SuiteEntry:
         hosts: Hosts, containers and groups; empty for the default host.
         profiles: In the order in which they are launched.
         commands: By name.
-        checks: By kind: :mod:`eagleops.nights.catalogue`.
+        checks: By kind (:mod:`eagleops.nights.catalogue`), or by a whole name, ``speed:baseline``.
         busy: What happens where somebody uses the GPUs: ``skip`` what needs them, ``wait``
             until they are free, or ``force`` the reset.
         wait_limit_s: How long ``wait`` waits, in seconds.
@@ -119,23 +132,32 @@ class SuiteEntry:
     checks: Mapping[str, CheckEntry] = attrs.field(factory=dict, converter=frozen_mapping)
     measure: MeasureEntry = attrs.field(factory=MeasureEntry)
     busy: Busy = "skip"
-    wait_limit_s: float = 3600.0
-    limit_s: float = 14400.0
-    ready_limit_s: float = 3600.0
+    wait_limit_s: float = attrs.field(default=3600.0, validator=checked(values.above_zero))
+    limit_s: float = attrs.field(default=14400.0, validator=checked(values.above_zero))
+    ready_limit_s: float = attrs.field(default=3600.0, validator=checked(values.above_zero))
     restore: bool = False
-    resume_within_s: float = 43200.0
-    history_nights: int = 60
-    keep_nights: int = 400
+    resume_within_s: float = attrs.field(default=43200.0, validator=checked(values.not_below(0)))
+    history_nights: int = attrs.field(default=60, validator=checked(values.not_below(1)))
+    keep_nights: int = attrs.field(default=400, validator=checked(values.not_below(1)))
     reports: Path | None = None
-    prometheus: Path | None = None
+    prometheus: Path | None = attrs.field(default=None, validator=checked(values.prometheus_file))
     notify: tuple[WebhookEntry, ...] = ()
-    schedule: str = "*-*-* 02:30:00"
+    schedule: str = attrs.field(default="*-*-* 02:30:00", validator=checked(schedule))
 
-    def rule(self, kind: str) -> Rule:
-        """What this suite asks of a kind of check.
+    def rule(self, check: str) -> Rule:
+        """What this suite asks of a check.
+
+        Args:
+            check: Its kind, or its whole name: what ``speed:eagle3-2step`` says comes over what
+                ``speed`` says, key by key.
 
         Raises:
             KeyError: if there is no such kind.
         """
-        said = self.checks.get(kind, CheckEntry())
-        return Rule.of(kind, severity=said.severity, limit=said.limit)
+        kind = check.partition(SEPARATOR)[0]
+        said = (self.checks.get(check, CheckEntry()), self.checks.get(kind, CheckEntry()))
+        return Rule.of(
+            kind,
+            severity=next((one.severity for one in said if one.severity is not None), None),
+            limit=next((one.limit for one in said if one.limit is not None), None),
+        )
