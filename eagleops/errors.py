@@ -21,6 +21,8 @@
     │   └── RequestFailed          a server refused a request, or broke its answer off
     ├── LedgerError             1  the ledger cannot be read or written
     │   └── LedgerDamaged          its file was damaged, and was set aside
+    ├── NightsError             1  the nights beside the ledger cannot be read or written
+    │   └── NightsHeld             another process runs this suite of nightly checks
     ├── CannotTell              3  a witness was blind
     └── Interrupted           130  somebody pressed Ctrl-C
 
@@ -233,6 +235,34 @@ class LedgerDamaged(LedgerError):
     """
 
     set_aside: str = ""
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class NightsError(EagleError):
+    """The nights beside the ledger cannot be read or written; what stood there before still does.
+
+    Attributes:
+        file: The night's file, or their folder.
+    """
+
+    file: str = ""
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class NightsHeld(NightsError):
+    """Another process runs this suite of nightly checks; nothing was touched.
+
+    Attributes:
+        pid: Its PID; None where it has not said so yet.
+        user: Who started it.
+        client: On which machine: PIDs are that one's.
+        since_utc: Since when, RFC 3339.
+    """
+
+    pid: int | None = None
+    user: str = ""
+    client: str = ""
+    since_utc: str = ""
 
 
 @attrs.define(eq=False, slots=False, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 import attrs
@@ -59,3 +60,24 @@ class Rule:
         name = f"{self.kind.id}{SEPARATOR}{subject}" if subject else self.kind.id
         told = {"limit": self.limit, "unit": self.kind.unit, **more}
         return Finding(name, host, state, message, **told)
+
+
+def asked(
+    rule: Callable[[str], Rule], profiles: Iterable[str], commands: Iterable[str]
+) -> tuple[str, ...]:
+    """The checks that a suite asks of each of its hosts, as :attr:`Night.asked` keeps them.
+
+    A kind that finds its subjects on the host (``doctor:ptrace``) stands for all of them.
+
+    Args:
+        rule: The suite's rule of a kind.
+        profiles: Those that it launches.
+        commands: The names of its own commands, those that are off left out.
+    """
+    subjects = {"host": ("",), "profile": tuple(profiles), "command": tuple(commands)}
+    return tuple(
+        f"{kind.id}{SEPARATOR}{subject}" if subject else kind.id
+        for kind in KINDS.values()
+        if rule(kind.id).on
+        for subject in subjects[kind.of]
+    )
