@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from eagleops.engines import ENGINES
 from eagleops.errors import ProfileError
-from eagleops.inventory.document import Items, Node, Scalar, Table, child_key
+from eagleops.inventory.document import Items, Node, Table
 from eagleops.inventory.entries import ContainerEntry, HostEntry
 from eagleops.inventory.inventory import Inventory
-from eagleops.inventory.problems import Problem, nearest
+from eagleops.inventory.places import at, entries, misnamed, no_such, within, written
+from eagleops.inventory.problems import Problem
 from eagleops.profile import ProfileEntry, filled, lineage, resolve
 
-# It becomes a folder, part of a log's name and a word of commands.
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 _BY_SSH = ("host_keys", "known_hosts", "identity_file", "ssh_config", "via", "connect_timeout_s")
 
 
@@ -24,9 +21,9 @@ def problems(inventory: Inventory, tree: Table) -> Iterator[Problem]:
     yield from _names(tree)
     yield from _defaults(inventory, tree)
     for host in inventory.hosts.values():
-        yield from _host(host, _at(tree, "hosts", host.name), inventory)
+        yield from _host(host, at(tree, "hosts", host.name), inventory)
     for container in inventory.containers.values():
-        yield from _container(container, _at(tree, "containers", container.name), inventory)
+        yield from _container(container, at(tree, "containers", container.name), inventory)
     yield from _groups(inventory, tree)
     yield from _profiles(inventory, tree)
 
@@ -34,15 +31,8 @@ def problems(inventory: Inventory, tree: Table) -> Iterator[Problem]:
 def _names(tree: Table) -> Iterator[Problem]:
     taken: dict[str, Node] = {}
     for section in ("hosts", "containers", "groups", "profiles"):
-        for name, node in _entries(tree, section).items():
-            if not NAME.match(name):
-                yield Problem(
-                    node.line,
-                    node.key,
-                    f"{name!r} cannot be a name",
-                    "Letters, digits, dots, dashes and underscores, 64 at most; a letter or a "
-                    "digit first.",
-                )
+        for name, node in entries(tree, section).items():
+            yield from misnamed(name, node)
             if section == "profiles":
                 continue
             if name in taken:
@@ -56,18 +46,18 @@ def _names(tree: Table) -> Iterator[Problem]:
 def _defaults(inventory: Inventory, tree: Table) -> Iterator[Problem]:
     targets = (*inventory.hosts, *inventory.containers)
     if (host := inventory.defaults.host) and host not in targets:
-        yield _no_such(_at(tree, "defaults", "host"), "host or container", host, targets)
+        yield no_such(at(tree, "defaults", "host"), "host or container", host, targets)
     profile = inventory.defaults.profile
     if profile and profile not in inventory.profile_names():
-        node = _at(tree, "defaults", "profile")
+        node = at(tree, "defaults", "profile")
         if profile in inventory.profiles:
             yield Problem(node.line, node.key, f"profile {profile} is abstract: nothing to launch")
         else:
-            yield _no_such(node, "profile", profile, inventory.profile_names())
+            yield no_such(node, "profile", profile, inventory.profile_names())
 
 
 def _host(host: HostEntry, node: Node, inventory: Inventory) -> Iterator[Problem]:
-    given = set(_written(node))
+    given = set(written(node))
     if host.transport == "ssh" and not host.address:
         yield Problem(
             node.line,
@@ -77,17 +67,17 @@ def _host(host: HostEntry, node: Node, inventory: Inventory) -> Iterator[Problem
         )
     if host.transport != "ssh":
         for name in sorted(given & {"address", *_BY_SSH}):
-            where = _in(node, name)
+            where = within(node, name)
             yield Problem(where.line, where.key, f"transport {host.transport} has no use for it")
     if host.transport != "sim" and "sim" in given:
-        where = _in(node, "sim")
+        where = within(node, "sim")
         yield Problem(where.line, where.key, f"transport {host.transport} has no use for it")
     yield from _via(host.via, node, inventory)
 
 
 def _container(container: ContainerEntry, node: Node, inventory: Inventory) -> Iterator[Problem]:
     if container.on not in inventory.hosts:
-        yield _no_such(_in(node, "on"), "host", container.on, inventory.hosts)
+        yield no_such(within(node, "on"), "host", container.on, inventory.hosts)
     if container.kind == "pct" and container.vmid is None:
         yield Problem(
             node.line,
@@ -96,14 +86,14 @@ def _container(container: ContainerEntry, node: Node, inventory: Inventory) -> I
             "Write `vmid: 129`, or `kind: docker`, lxc or incus.",
         )
     unused = "name" if container.kind == "pct" else "vmid"
-    if unused in _written(node):
-        where, use = _in(node, unused), "vmid" if container.kind == "pct" else "name"
+    if unused in written(node):
+        where, use = within(node, unused), "vmid" if container.kind == "pct" else "name"
         yield Problem(
             where.line, where.key, f"kind {container.kind} has no use for it", f"It goes by {use}."
         )
     if not container.address:
-        for name in sorted(set(_written(node)) & set(_BY_SSH)):
-            where = _in(node, name)
+        for name in sorted(set(written(node)) & set(_BY_SSH)):
+            where = within(node, name)
             yield Problem(
                 where.line,
                 where.key,
@@ -114,7 +104,7 @@ def _container(container: ContainerEntry, node: Node, inventory: Inventory) -> I
 
 
 def _via(via: str | None, node: Node, inventory: Inventory) -> Iterator[Problem]:
-    where = _in(node, "via")
+    where = within(node, "via")
     way = [node.key.partition(".")[2]]
     while via is not None and via in inventory.hosts:
         way.append(via)
@@ -130,12 +120,12 @@ def _via(via: str | None, node: Node, inventory: Inventory) -> Iterator[Problem]
 def _groups(inventory: Inventory, tree: Table) -> Iterator[Problem]:
     targets = (*inventory.hosts, *inventory.containers)
     for name, members in inventory.groups.items():
-        group = _at(tree, "groups", name)
+        group = at(tree, "groups", name)
         nodes = group.items if isinstance(group, Items) else ()
         seen: set[str] = set()
         for member, node in zip(members, nodes, strict=True):
             if member not in targets:
-                yield _no_such(node, "host or container", member, targets)
+                yield no_such(node, "host or container", member, targets)
             if member in seen:
                 yield Problem(node.line, node.key, f"{member} stands in the group twice")
             seen.add(member)
@@ -144,18 +134,18 @@ def _groups(inventory: Inventory, tree: Table) -> Iterator[Problem]:
 def _profiles(inventory: Inventory, tree: Table) -> Iterator[Problem]:
     sound = set()
     for name, entry in inventory.profiles.items():
-        node = _at(tree, "profiles", name)
+        node = at(tree, "profiles", name)
         unknown = [parent for parent in entry.extends if parent not in inventory.profiles]
         for parent in unknown:
-            yield _no_such(_in(node, "extends"), "profile", parent, inventory.profiles)
+            yield no_such(within(node, "extends"), "profile", parent, inventory.profiles)
         if entry.engine is not None and entry.engine not in ENGINES:
-            yield _no_such(_in(node, "engine"), "engine", entry.engine, ENGINES)
+            yield no_such(within(node, "engine"), "engine", entry.engine, ENGINES)
         try:
             lineage(name, inventory.profiles)
         except ProfileError as circle:
             # A circle is told once, where it closes; who only leads into it is in order.
             if circle.profile == name and not unknown:
-                where = _in(node, "extends")
+                where = within(node, "extends")
                 yield Problem(where.line, where.key, circle.problem)
         else:
             sound.add(name)
@@ -164,7 +154,7 @@ def _profiles(inventory: Inventory, tree: Table) -> Iterator[Problem]:
         if name in sound and templated:
             yield from _values(name, inventory, tree)
         if name in sound and not _names_engine(name, inventory.profiles):
-            node = _at(tree, "profiles", name)
+            node = at(tree, "profiles", name)
             yield Problem(
                 node.line,
                 node.key,
@@ -188,36 +178,7 @@ def _values(name: str, inventory: Inventory, tree: Table) -> Iterator[Problem]:
         filled(profile)
     except ProfileError as unnamed:
         key = unnamed.where.partition(f"profiles.{name}.")[2]
-        node = _at(tree, "profiles", profile.sources.get(key, name))
+        node = at(tree, "profiles", profile.sources.get(key, name))
         for part in key.split(".", 1):
-            node = _in(node, part)
+            node = within(node, part)
         yield Problem(node.line, node.key, unnamed.problem, unnamed.way_out)
-
-
-def _no_such(node: Node, what: str, name: str, known: Any) -> Problem:
-    return Problem(
-        node.line, node.key, f"there is no {what} {name}", nearest(name, known, "There are")
-    )
-
-
-def _entries(tree: Table, section: str) -> Mapping[str, Node]:
-    node = tree.get(section)
-    return node if isinstance(node, Table) else {}
-
-
-def _written(node: Node) -> Mapping[str, Node]:
-    if not isinstance(node, Table):
-        return {}
-    return {
-        name: value
-        for name, value in node.items()
-        if not (isinstance(value, Scalar) and value.kind == "null")
-    }
-
-
-def _at(tree: Table, section: str, name: str) -> Node:
-    return _entries(tree, section).get(name) or Scalar(child_key(section, name), 0, name)
-
-
-def _in(node: Node, name: str) -> Node:
-    return (node.get(name) if isinstance(node, Table) else None) or node

@@ -225,13 +225,13 @@ def _syntax(error: yaml.MarkedYAMLError) -> Problem:
     if "expected a single document" in str(error):
         return Problem(line, "", "a second document begins here", "Take the line --- out.")
     context = f" ({error.context})" if error.context else ""
-    return Problem(line, "", f"this is no YAML: {problem}{context}", _hint(problem))
+    return Problem(line, "", f"this is no YAML: {problem}{context}", _hint(problem, context))
 
 
-def _hint(problem: str) -> str:
+def _hint(problem: str, context: str) -> str:
     if "mapping values are not allowed" in problem:
         return "A colon and a blank inside a value: put the value in quotes."
-    if "cannot start any token" in problem:
+    if "cannot start any token" in problem or "while scanning an alias" in context:
         return "Put the value in quotes."
     if "could not find expected ':'" in problem:
         return "The line before may lack its colon."

@@ -21,6 +21,7 @@ from eagleops.inventory.inventory import Inventory
 from eagleops.inventory.problems import Problem, Wrong, inventory_error, nearest
 from eagleops.inventory.structure import section, structured
 from eagleops.inventory.suite import SuiteEntry
+from eagleops.inventory.suite_checks import suite_problems
 from eagleops.profile import ProfileEntry
 
 VARIABLE = "EAGLEOPS_INVENTORY"
@@ -73,10 +74,14 @@ def parse(text: str, file: str = HERE, *, folder: Path | None = None) -> Invento
     base = Path() if folder is None else folder
     try:
         tree = read(text)
-        inventory = _with_env_files(_inventory(tree, file), base)
     except Wrong as wrong:
         raise inventory_error(file, wrong.problems) from None
-    if problems := list(checks.problems(inventory, tree)):
+    problems = list(suite_problems(tree))
+    try:
+        inventory = _with_env_files(_inventory(tree, file), base)
+    except Wrong as wrong:
+        raise inventory_error(file, [*wrong.problems, *problems]) from None
+    if problems := [*problems, *checks.problems(inventory, tree)]:
         raise inventory_error(file, problems)
     return attrs.evolve(
         inventory,

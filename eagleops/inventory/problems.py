@@ -9,6 +9,8 @@ import attrs
 
 from eagleops.errors import InventoryError
 
+_NEAR = "Did you mean "
+
 
 @attrs.frozen(order=True)
 class Problem:
@@ -36,7 +38,10 @@ class Wrong(Exception):
 
 
 def inventory_error(file: str, problems: Iterable[Problem]) -> InventoryError:
-    """One error that tells the first problem whole and the others in a line each."""
+    """One error that tells the first problem whole and the others in a line each.
+
+    A name that is nearly right is told in that line too: it is the whole way out.
+    """
     first, *others = sorted(set(problems))
     return InventoryError(
         problem=first.problem,
@@ -45,7 +50,7 @@ def inventory_error(file: str, problems: Iterable[Problem]) -> InventoryError:
         file=file,
         line=first.line or None,
         key=first.key,
-        more=tuple(f"{_where(file, other)}: {other.problem}" for other in others),
+        more=tuple(f"{_where(file, other)}: {_in_a_line(other)}" for other in others),
     )
 
 
@@ -55,8 +60,14 @@ def nearest(name: str, known: Iterable[str], lead: str = "It is one of") -> str:
     # Half a word alike is near enough to help, and too far to be taken for it.
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if near:
-        return f"Did you mean {near[0]}?"
+        return f"{_NEAR}{near[0]}?"
     return f"{lead} {', '.join(names)}." if names else ""
+
+
+def _in_a_line(problem: Problem) -> str:
+    if problem.way_out.startswith(_NEAR):
+        return f"{problem.problem}. {problem.way_out}"
+    return problem.problem
 
 
 def _where(file: str, problem: Problem) -> str:

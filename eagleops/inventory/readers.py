@@ -22,6 +22,9 @@ Reader = Callable[[Node], Any]
 
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]*)\Z")
 _JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?\Z")
+# What other tools take for a time, and people write; a key's name has the unit here.
+_DURATION = re.compile(r"([1-9][0-9]{0,5}) ?(s|m|min|h|d)\Z")
+_UNITS_S = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 
 def wrong(node: Node, problem: str, way_out: str = "") -> Wrong:
@@ -83,7 +86,7 @@ def seconds(node: Node) -> float:
     value = number(node)
     if value is not None and value > 0:
         return value
-    raise unexpected(node, "a number of seconds above 0")
+    raise unexpected(node, "a number of seconds above 0", _seconds_hint(node))
 
 
 def number(node: Node) -> float | None:
@@ -98,7 +101,12 @@ def yes_or_no(node: Node) -> bool:
     """A boolean, in any of YAML's spellings."""
     if not isinstance(node, Scalar) or node.kind != "boolean":
         raise unexpected(node, "true or false")
-    return node.text.lower() in {"true", "yes", "on"}
+    return truth(node.text)
+
+
+def truth(boolean: str) -> bool:
+    """What a boolean of YAML 1.1 says, in any of its spellings."""
+    return boolean.lower() in {"true", "yes", "on"}
 
 
 def one_of(*choices: str) -> Callable[[Node], str]:
@@ -214,6 +222,11 @@ def pairs(
     if not isinstance(node, Table):
         raise unexpected(node, "a mapping")
     return (partial(read, name, value) for name, value in node.items())
+
+
+def _seconds_hint(node: Node) -> str:
+    found = _DURATION.match(node.text) if isinstance(node, Scalar) else None
+    return f"Write {int(found[1]) * _UNITS_S[found[2]]}." if found else ""
 
 
 def _quote_hint(node: Node) -> str:

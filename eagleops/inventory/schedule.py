@@ -28,7 +28,7 @@ _DAY_NAMES = {*_DAYS, *(day[:3] for day in _DAYS)}
 _YEARS, _MONTHS, _MONTH_DAYS = (1970, 2199), (1, 12), (1, 31)
 _HOURS, _MINUTES = (0, 23), (0, 59)
 _NUMBER = re.compile(r"\d+(\.\d{1,6})?")
-_EXAMPLES = "For example '*-*-* 02:30:00', 'Mon..Fri 02:30', '*-*-* 02:30:00 Europe/Berlin'."
+_EXAMPLES = "For example '*-*-* 04:30:00', 'Mon..Fri 04:30', '*-*-* 04:30:00 Europe/Berlin'."
 
 
 @attrs.frozen

@@ -96,6 +96,20 @@ _MEANT = {
     "flags": "args",
     "inherits": "extends",
     "parent": "extends",
+    "command": "run",
+    "argv": "run",
+    "expect": "stdout",
+    "regex": "stdout",
+    "min": "lowest",
+    "max": "highest",
+    "threshold": "limit",
+    "level": "severity",
+    "webhook": "notify",
+    "webhooks": "notify",
+    "timeout_s": "limit_s",
+    "cron": "schedule",
+    "when": "schedule",
+    "oncalendar": "schedule",
 }
 # Sections that may stand empty, as they do when each of their lines is a comment.
 _MAY_BE_BLANK = {"args", "env", "env_file", "values", "inherit", "sim", "extends"}

@@ -121,7 +121,8 @@ class SuiteEntry:
         reports: The folder of the reports; None for one beside the ledger.
         prometheus: A file for node_exporter's textfile collector; None for none.
         notify: Webhooks.
-        schedule: When, as systemd.time(7) has it; a time zone may stand at its end.
+        schedule: When, as systemd.time(7) has it; a time zone may stand at its end. 04:30 is
+            there once in every night of every time zone: clocks are changed before.
     """
 
     name: str
@@ -142,7 +143,7 @@ class SuiteEntry:
     reports: Path | None = None
     prometheus: Path | None = attrs.field(default=None, validator=checked(values.prometheus_file))
     notify: tuple[WebhookEntry, ...] = ()
-    schedule: str = attrs.field(default="*-*-* 02:30:00", validator=checked(schedule))
+    schedule: str = attrs.field(default="*-*-* 04:30:00", validator=checked(schedule))
 
     def rule(self, check: str) -> Rule:
         """What this suite asks of a check.

@@ -29,7 +29,6 @@ from eagleops.profile.secret import reference
 
 Structured = Callable[[Node, type[Any]], Any]
 SEVERITIES = ("warn", "fail", "off")
-_FALSE, _TRUE = {"false", "no", "off"}, {"true", "yes", "on"}
 
 
 def fields(structured: Structured) -> dict[type, Mapping[str, Reader]]:
@@ -100,10 +99,8 @@ def fields(structured: Structured) -> dict[type, Mapping[str, Reader]]:
 
 def severity(node: Node) -> str | None:
     """A severity in any of YAML's spellings; None for ``on``: as the catalogue has it."""
-    if isinstance(node, Scalar) and node.kind == "boolean":
-        return "off" if node.text.lower() in _FALSE else None
-    if isinstance(node, Scalar) and node.text.lower() in _TRUE:
-        return None
+    if isinstance(node, Scalar) and (node.kind == "boolean" or node.text == "on"):
+        return None if readers.truth(node.text) else "off"
     if isinstance(node, Scalar) and node.kind == "number":
         raise readers.unexpected(
             node, "a severity (warn, fail, off)", f"A limit? Write {{limit: {node.text}}}."

@@ -243,4 +243,27 @@ _ALL = (
     CheckKind("command", "A command of your own, and what you expect of it.", "fail", of="command"),
 )
 
+# The checks of `doctor`, which a suite can rule one by one: `doctor:port: off`.
+DOCTOR = (
+    "way-in",
+    "python3",
+    "container-host",
+    "gpus",
+    "driver",
+    "ptrace",
+    "disk",
+    "shm",
+    "nccl-conf",
+    "clock",
+    "port",
+    "persistence",
+    "p2p",
+    "ulimits",
+    "numa",
+    "hugepages",
+    "tmp",
+    "device-files",
+    "model",
+)
+
 KINDS: Mapping[str, CheckKind] = {kind.id: kind for kind in _ALL}
