@@ -52,10 +52,12 @@ class Context:
 
 # device_prefix: GPU device files begin with it; NVML: whether to ask the driver's library
 # before nvidia-smi; path: PATH for what an operation looks up and for launched servers;
-# state_home: folder of server states, None for $XDG_STATE_HOME or ~/.local/state.
+# state_home: folder of server states, None for $XDG_STATE_HOME or ~/.local/state; kernel_log:
+# a file in the form of /dev/kmsg in its place, None for the kernel's own log.
 DEFAULT_OPTIONS: Dict[str, Any] = {
     "device_prefix": "/dev/nvidia",
     "nvml": True,
     "path": None,
     "state_home": None,
+    "kernel_log": None,
 }

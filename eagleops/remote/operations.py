@@ -17,6 +17,8 @@ OPERATIONS = (
     "drain",
     "environ",
     "execute",
+    "health",
+    "hold",
     "installation",
     "kill",
     "release",

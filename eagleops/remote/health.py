@@ -1,0 +1,74 @@
+"""Operation ``health``: what the GPUs' counters and the kernel log tell of faults.
+
+Looks, and changes nothing. What is judged of it stands in
+:mod:`eagleops.workflows.nightly.gpu_health`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Generator, Optional
+
+from eagleops.remote import command, driver_faults, health_facts, kernel_log, nvidia_smi
+from eagleops.remote.context import Context
+from eagleops.remote.failure import Failure
+from eagleops.remote.supervisor import now_utc
+from eagleops.remote.utc import seconds
+
+# A query of everything takes nvidia-smi about a second on eight GPUs.
+LIMIT_S = 30.0
+
+
+def health(
+    context: Context, since_utc: Optional[str] = None
+) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+    """Reads every GPU's health, and the Xid errors in the kernel log.
+
+    Args:
+        context: The operation's surroundings.
+        since_utc: Xid errors before this time of the machine's clock (RFC 3339) are left out.
+
+    Returns:
+        ``time_utc`` of the machine, ``source`` (``nvidia-smi`` or ``none``), ``problem`` (what
+        the driver says), ``driver_version``, ``gpus`` (:func:`eagleops.remote.health_facts.parse`),
+        ``xids`` (:func:`eagleops.remote.kernel_log.xids`), and ``kernel_log``: ``source``
+        (``kmsg``, ``journal``, ``dmesg`` or ``none``), ``problem`` (why it could not be read, or
+        does not reach back), ``from_utc`` (from when on it holds), and ``lines``. None in any
+        field means that it was not told.
+
+    Raises:
+        Failure: ``bad_argument`` for a ``since_utc`` that is no such time.
+    """
+    since_s = None if since_utc is None else seconds(since_utc)
+    yield {"event": "reading"}
+    time_utc = now_utc()
+    facts = _gpus(context)
+    yield {"event": "reading_log"}
+    return {"time_utc": time_utc, **facts, **kernel_log.xids(context, since_s)}
+
+
+def _gpus(context: Context) -> Dict[str, Any]:
+    facts: Dict[str, Any] = {
+        "source": "none",
+        "problem": None,
+        "driver_version": None,
+        "gpus": [],
+    }
+    program = command.find(context, "nvidia-smi")
+    if program is None:
+        return dict(facts, problem="no nvidia-smi on PATH")
+    try:
+        finished = command.run(context, [program, "-q", "-x"], LIMIT_S)
+    except Failure as failure:
+        return dict(facts, problem=failure.message)
+    document, rest = health_facts.parse(finished.stdout)
+    lines = rest + finished.stderr.splitlines()
+    problem = nvidia_smi.problem_of(finished.exit_status, lines, driver_faults.module_version())
+    if not document.gpus and problem is None:
+        problem = "nvidia-smi -q -x told of no GPU: " + (" ".join(lines).strip() or "no output")
+    return dict(
+        facts,
+        source="nvidia-smi" if document.gpus else "none",
+        problem=problem,
+        driver_version=document.driver_version,
+        gpus=document.gpus,
+    )

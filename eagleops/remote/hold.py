@@ -1,0 +1,157 @@
+"""Operation ``hold``: one client at a time does its nightly checks on a machine.
+
+The lock is a flock on a file of this user's state. The kernel lets go of it when the process
+that took it ends, however that ends: the client's session over there. The file's content says
+who has it, and means something only while the lock is held.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from typing import Any, Dict, Generator, Optional
+
+from eagleops.remote import process_table, server_record, supervisor
+from eagleops.remote.context import Context
+from eagleops.remote.failure import Failure
+
+LOCK = "nightly.lock"
+# A note in this file asks the holder of the same client to let go.
+HANDOVER = "nightly.handover"
+TICK_S = 0.25
+# From the lock to the note of it: a file of some bytes is written.
+NOTE_S = 1.0
+# A session that was left behind looks for a handover each tick.
+HANDOVER_S = 5.0
+POLL_S = 0.02
+
+Note = Dict[str, Any]
+
+
+def hold(
+    context: Context, name: str, purpose: str, client: str = ""
+) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
+    """Holds the machine until it is called off, or the session ends.
+
+    Args:
+        context: The operation's surroundings.
+        name: Who holds it, as the next one is told: ``alice@laptop``.
+        purpose: What for, as the next one is told.
+        client: The client's own name, the same each time. A session of the same client that
+            still holds the machine has lost its link: it lets go for this one. Empty hands
+            nothing over.
+
+    Yields:
+        ``held`` with ``since_utc`` once, then ``holding`` four times a second.
+
+    Raises:
+        Failure: ``held`` while another holds it, with ``holder`` in its data; ``handed_over``
+            where a later session of the same client took it; ``no_state`` where no state can
+            be kept.
+    """
+    home = os.path.dirname(server_record.servers_home(context))
+    yield {"event": "holding"}
+    with contextlib.ExitStack() as stack:
+        descriptor = _open(home)
+        stack.callback(os.close, descriptor)
+        _take(context, descriptor, home, client)
+        note = {
+            "name": name,
+            "purpose": purpose,
+            "client": client,
+            "user": process_table.user(os.geteuid()),
+            "pid": os.getpid(),
+            "since_utc": supervisor.now_utc(),
+        }
+        # Whatever a predecessor was asked has been done.
+        supervisor.remove(os.path.join(home, HANDOVER))
+        _write(descriptor, note)
+        yield {"event": "held", "since_utc": note["since_utc"]}
+        while not _asked_for(home, client):
+            context.sleep(TICK_S)
+            yield {"event": "holding"}
+    raise Failure("handed_over", "a later session of the same client took the machine")
+
+
+def _open(home: str) -> int:
+    try:
+        os.makedirs(home, mode=0o700, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        return os.open(os.path.join(home, LOCK), flags, 0o600)
+    except OSError as error:
+        raise Failure(
+            "no_state",
+            "no state can be kept in {}: {}".format(home, error.strerror),
+            way_out="Name another folder as `state_home:` of this machine in hosts.yaml.",
+        ) from None
+
+
+def _take(context: Context, descriptor: int, home: str, client: str) -> None:
+    if _taken(descriptor):
+        return
+    holder = _holder(context, descriptor)
+    if holder is not None and client and holder.get("client") == client:
+        supervisor.write_json(home, HANDOVER, {"client": client})
+        deadline = time.monotonic() + HANDOVER_S
+        while time.monotonic() < deadline:
+            context.sleep(POLL_S)
+            if _taken(descriptor):
+                return
+    elif holder is None and _taken(descriptor):
+        return
+    facts = {"name": "somebody", "purpose": "?", "since_utc": "?", "pid": "?", **(holder or {})}
+    raise Failure(
+        "held",
+        "{name} holds the machine since {since_utc} ({purpose}; PID {pid})".format(**facts),
+        way_out="Wait until it has ended, or end that process there.",
+        holder=holder,
+    )
+
+
+def _taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _holder(context: Context, descriptor: int) -> Optional[Note]:
+    """Who holds the lock; None where nobody has said so in time."""
+    deadline = time.monotonic() + NOTE_S
+    while True:
+        note = _parsed(os.pread(descriptor, 64 * 1024, 0))
+        # The note of one who has ended stands until the next one's.
+        if note is not None and process_table.stat(note["pid"]) is not None:
+            return note
+        if time.monotonic() >= deadline:
+            return note
+        context.sleep(POLL_S)
+
+
+def _parsed(data: bytes) -> Optional[Note]:
+    try:
+        note = json.loads(data)
+    except ValueError:
+        return None
+    return note if isinstance(note, dict) and isinstance(note.get("pid"), int) else None
+
+
+def _write(descriptor: int, note: Note) -> None:
+    os.ftruncate(descriptor, 0)
+    with contextlib.suppress(OSError):  # a full disk: held all the same, by somebody unnamed
+        os.pwrite(descriptor, json.dumps(note).encode("ascii"), 0)
+
+
+def _asked_for(home: str, client: str) -> bool:
+    if not client:
+        return False
+    try:
+        with open(os.path.join(home, HANDOVER), "rb") as file:
+            asked = json.loads(file.read())
+    except (OSError, ValueError):
+        return False
+    return isinstance(asked, dict) and asked.get("client") == client
