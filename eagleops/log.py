@@ -6,10 +6,19 @@ those may hold secrets.
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import sys
+from collections.abc import Iterator
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
 
 import structlog
+
+KEPT_BYTES = 1024 * 1024
+KEPT_FILES = 5
 
 
 def configure(*, debug: bool = False) -> None:
@@ -31,3 +40,78 @@ def get_logger(name: str) -> structlog.typing.FilteringBoundLogger:
     """The logger of one module, bound to its name."""
     logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(module=name)
     return logger
+
+
+@contextlib.contextmanager
+def kept(
+    path: Path, *, max_bytes: int = KEPT_BYTES, files: int = KEPT_FILES
+) -> Iterator[structlog.typing.FilteringBoundLogger]:
+    """A logger whose lines stay in a file, from info up: what a night did, read in the morning.
+
+    A full file becomes ``<path>.1``, that one ``<path>.2``; the oldest goes, so that all of them
+    hold no more than ``max_bytes * files``. One process may write at a time. The file is the
+    owner's alone. A log that cannot be written is told of once, on stderr, and costs nothing else.
+
+    Args:
+        path: The file; folders above it are made.
+        max_bytes: Of one file.
+        files: How many there are, the newest included; 2 or more.
+    """
+    handler = _Rotating(path, max_bytes, files)
+    try:
+        yield structlog.wrap_logger(
+            _Lines(handler),
+            processors=[
+                structlog.processors.add_log_level,
+                structlog.processors.TimeStamper(fmt="iso", utc=True),
+                structlog.processors.format_exc_info,
+                # One line an event, whatever stands in it.
+                structlog.processors.LogfmtRenderer(key_order=("timestamp", "level", "event")),
+            ],
+            wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        )
+    finally:
+        handler.close()
+
+
+class _Rotating(RotatingFileHandler):
+    def __init__(self, path: Path, max_bytes: int, files: int) -> None:
+        self._told = False
+        super().__init__(
+            path,
+            maxBytes=max_bytes,
+            backupCount=files - 1,
+            encoding="utf-8",
+            errors="backslashreplace",
+            delay=True,  # so that a file that cannot be opened is told of as any other trouble
+        )
+
+    def _open(self) -> TextIOWrapper:
+        folder = Path(self.baseFilename).parent
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return open(
+            self.baseFilename,
+            "a",
+            encoding=self.encoding,
+            errors=self.errors,
+            opener=lambda name, flags: os.open(name, flags | os.O_CLOEXEC, 0o600),
+        )
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 - logging's own
+        if not self._told:
+            self._told = True
+            error = sys.exc_info()[1]
+            why = getattr(error, "strerror", None) or type(error).__name__
+            sys.stderr.write(f"{self.baseFilename}: no log is kept: {why}\n")
+
+
+class _Lines:
+    """What structlog hands its finished lines to."""
+
+    def __init__(self, handler: logging.Handler) -> None:
+        self._handler = handler
+
+    def info(self, line: str) -> None:
+        self._handler.handle(logging.makeLogRecord({"msg": line}))
+
+    warning = error = critical = info
