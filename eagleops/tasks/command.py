@@ -177,6 +177,7 @@ def _run(call: Call, body: Command, flags: Mapping[str, Any], *, debug: bool) ->
 
 def _let_go(call: Call) -> None:
     """Closes what was opened; a second Ctrl-C ends even that."""
+    streams.settle()
     try:
         call.close()
     except KeyboardInterrupt:
@@ -218,5 +219,5 @@ def _complain(call: Call, error: Any) -> None:
     try:
         print(console.error_document(call.command, error), flush=True)  # noqa: T201
     except (OSError, ValueError):  # nobody can be shown the document
-        streams.drop_stdout()
+        streams.drop(sys.stdout)
         console.show_error(error)

@@ -11,6 +11,8 @@ from invoke.exceptions import ParseError
 from invoke.program import Program
 
 from eagleops._version import __version__
+from eagleops.errors import EagleError
+from eagleops.tasks import streams
 
 USAGE = 2
 INTERRUPTED = 130
@@ -42,16 +44,26 @@ def _ended_in_words() -> Iterator[None]:
         _usage(error)
 
 
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError, ValueError):  # whoever is not there is told nothing
+        sys.stderr.write(line + "\n")
+
+
 def _interrupted() -> NoReturn:
-    sys.stderr.write("interrupted\n")
+    _say("interrupted")
     sys.exit(INTERRUPTED)
 
 
 def _usage(error: ParseError) -> NoReturn:
+    told = f"error: {error}\n{_WAY_OUT}"
     if "--json" in sys.argv:
-        sys.stdout.write(_document(error) + "\n")
+        try:
+            print(_document(error), flush=True)  # noqa: T201
+        except OSError:
+            streams.drop(sys.stdout)
+            _say(told)
     else:
-        sys.stderr.write(f"error: {error}\n{_WAY_OUT}\n")
+        _say(told)
     sys.exit(USAGE)
 
 
@@ -63,16 +75,35 @@ def _document(error: ParseError) -> str:
     return error_document((error.context and error.context.name) or "", told)
 
 
-def main() -> None:
-    """Runs the program on ``sys.argv``."""
+def _status() -> int:
+    """Runs the program on ``sys.argv``; the exit status that it ends with."""
     try:
         from eagleops.tasks import namespace
 
         EagleProgram(name="eagleops", namespace=namespace, version=__version__).run()
-    except KeyboardInterrupt:  # while modules load
-        _interrupted()
     except SystemExit as end:
         # Invoke's own answer to Ctrl-C is status 1 and no word.
         if isinstance(end.__context__, KeyboardInterrupt):
             _interrupted()
-        raise
+        return end.code if isinstance(end.code, int) else 0
+    return 0
+
+
+def main() -> None:
+    """Runs the program on ``sys.argv``.
+
+    What Invoke prints by itself (help, lists, the version) is a result like a command's: a reader
+    who has gone is no error, a full disk is one.
+    """
+    streams.prepare()
+    status = 0
+    try:
+        with streams.written():
+            status = _status()
+    except KeyboardInterrupt:  # while modules load
+        _interrupted()
+    except EagleError as error:
+        _say(f"error: {error}")
+        status = status or error.exit_status
+    streams.settle()
+    sys.exit(status)

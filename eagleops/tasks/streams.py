@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 from eagleops.errors import EagleError
 
@@ -41,19 +42,33 @@ def written() -> Iterator[None]:
     """
     try:
         yield
-        sys.stdout.flush()
+        if not sys.stdout.closed:
+            sys.stdout.flush()
     except BrokenPipeError:
-        drop_stdout()
+        drop(sys.stdout)
     except OSError as error:
-        drop_stdout()
-        sys.stdout.close()
+        drop(sys.stdout)
+        sys.stdout.close()  # so that the error goes to stderr, as no document would be read
         problem = f"the result cannot be written to stdout: {error.strerror}"
         raise EagleError(problem=problem) from None
 
 
-def drop_stdout() -> None:
-    """Lets go of what stdout could not take, so that Python's end does not stumble over it."""
+def settle() -> None:
+    """Lets go of what either stream could not take: Python ends with status 120 for the rest."""
+    _settle(sys.stdout)
+    _settle(sys.stderr)
+
+
+def _settle(stream: TextIO) -> None:
+    try:
+        stream.flush()
+    except (OSError, ValueError):
+        drop(stream)
+
+
+def drop(stream: TextIO) -> None:
+    """Sends to /dev/null what a stream could not take, so that Python's end does not stumble."""
     with contextlib.suppress(OSError, ValueError):
         devnull = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(devnull, sys.stdout.fileno())
+        os.dup2(devnull, stream.fileno())
         os.close(devnull)

@@ -171,14 +171,16 @@ class Commands:
 
     @property
     def environment(self) -> dict[str, str]:
-        clean = {k: v for k, v in os.environ.items() if not k.startswith("EAGLEOPS_")}
+        # Python's streams as a person has them: an image may set PYTHONUNBUFFERED.
+        own = ("EAGLEOPS_", "PYTHONUNBUFFERED")
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(own)}
         package = str(Path(eagleops.__file__).parents[1])
-        own = {
+        places = {
             "XDG_STATE_HOME": str(self.folder / "state"),
             "XDG_DATA_HOME": str(self.folder / "data"),
             "PYTHONPATH": package,
         }
-        return {**clean, **own, "COLUMNS": "120"}
+        return {**clean, **places, "COLUMNS": "120"}
 
     @property
     def box(self) -> SimBox:

@@ -62,6 +62,52 @@ def test_a_result_that_cannot_be_written_is_an_error(commands: Commands, words: 
     assert answer.returncode == 1
 
 
+WHAT_INVOKE_PRINTS = ["", "--help", "--list", "--version", "launch --help"]
+WHAT_INVOKE_REFUSES = ["sttus", "status --bogus", "status --bogus --json"]
+SHUT = {
+    "no reader": f"{LINE} | true; exit ${{PIPESTATUS[0]}}",
+    "no reader of either": f"{LINE} 2>&1 | true; exit ${{PIPESTATUS[0]}}",
+    "closed": f"{LINE} >&- 2>&-",
+    "stderr full": f"{LINE} 2>/dev/full",
+}
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("script", SHUT.values(), ids=SHUT)
+def test_help_ends_quietly_whoever_listens(
+    commands: Commands, script: str, unbuffered: str
+) -> None:
+    """What Invoke prints by itself: no traceback for a reader who has gone, and the status."""
+    for words in WHAT_INVOKE_PRINTS + WHAT_INVOKE_REFUSES:
+        answer = shell(commands, script, *words.split(), PYTHONUNBUFFERED=unbuffered)
+
+        assert answer.returncode == (2 if words in WHAT_INVOKE_REFUSES else 0), words
+        assert b"Error" not in answer.stderr, words
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_help_that_cannot_be_written_is_an_error(commands: Commands, unbuffered: str) -> None:
+    """On a full disk: one line on stderr, status 1; a slip in the words keeps its own status."""
+    full = f"{LINE} >/dev/full"
+    for words in WHAT_INVOKE_PRINTS:
+        answer = shell(commands, full, *words.split(), PYTHONUNBUFFERED=unbuffered)
+
+        expected = "error: the result cannot be written to stdout: No space left on device\n"
+        assert (answer.returncode, answer.stderr.decode()) == (1, expected), words
+
+    answer = shell(commands, full, "status", "--bogus", "--json", PYTHONUNBUFFERED=unbuffered)
+    assert answer.returncode == 2
+    assert "--bogus" in answer.stderr.decode()
+
+
+@pytest.mark.parametrize("script", [f"{LINE} 2>/dev/full", f"{LINE} 2>&1 >/dev/null | true"])
+def test_an_error_that_nobody_is_told_keeps_its_status(commands: Commands, script: str) -> None:
+    """The status of a command that failed is the failure's, whatever stderr takes."""
+    script += "; exit ${PIPESTATUS[0]}"
+
+    assert shell(commands, script, "status", "--host", "nowhere").returncode == 2
+
+
 def test_an_error_is_told_where_its_document_cannot_be_written(commands: Commands) -> None:
     """--json and a full stdout: the error's own words on stderr, and its own status."""
     answer = shell(commands, f"{LINE} >/dev/full", "status", "--host", "nowhere", "--json")
