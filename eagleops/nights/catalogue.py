@@ -243,6 +243,7 @@ _ALL = (
     CheckKind("command", "A command of your own, and what you expect of it.", "fail", of="command"),
 )
 
+DOCTOR_KIND = "doctor"
 # The checks of `doctor`, which a suite can rule one by one: `doctor:port: off`.
 DOCTOR = (
     "way-in",
