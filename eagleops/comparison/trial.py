@@ -75,9 +75,10 @@ class Trial:
         bench = parts.get("bench") or {}
         slowed = sum(bool(one["throttled"]) for one in measured)
         whole = [float(one["tok_s"]) for one in measured if keep_throttled or not one["throttled"]]
-        environment, note = _environment(parts.get("environment"))
-        excluded = [*environment]
-        notes = [*note, *(str(told) for told in bench.get("notes") or ())]
+        environment = parts.get("environment")
+        excluded = [*environment_faults(environment)]
+        told = (str(note) for note in bench.get("notes") or ())
+        notes = [*_environment_notes(environment), *told]
         if not measured:
             excluded.append("not measured")
         elif keep_throttled and slowed:
@@ -164,19 +165,29 @@ class Restarts:
         }
 
 
-def _environment(report: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Why an environment's verdict excludes a restart, and what it only notes."""
+def environment_faults(report: Any) -> tuple[str, ...]:
+    """Why a run says nothing of its profile: what its workers' environment was proved to lack.
+
+    Args:
+        report: The run's ``environment`` part; anything else proves nothing.
+    """
     if not isinstance(report, Mapping):
-        return (), ("its environment was not verified",)
+        return ()
     counts = report.get("counts") or {}
     wrong = [f"{counts[kind]} {kind}" for kind in ("wrong", "missing") if counts.get(kind)]
     if report.get("missing_workers"):
         wrong.append(f"{len(report['missing_workers'])} workers not there")
-    if wrong:
-        return (f"environment: {', '.join(wrong)}",), ()
-    if counts.get("unknown"):
-        return (), (f"environment: {counts['unknown']} unknown, a witness was blind",)
-    return (), ()
+    return (f"environment: {', '.join(wrong)}",) if wrong else ()
+
+
+def _environment_notes(report: Any) -> tuple[str, ...]:
+    """What an environment's verdict leaves open."""
+    if not isinstance(report, Mapping):
+        return ("its environment was not verified",)
+    unknown = (report.get("counts") or {}).get("unknown")
+    if unknown and not environment_faults(report):
+        return (f"environment: {unknown} unknown, a witness was blind",)
+    return ()
 
 
 def _number(value: Any) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -94,11 +94,12 @@ class Ledger:
                 rows.insert_fact(connection, run_id, fact)
             rows.write_figures(connection, run_id, with_figures(header, facts))
 
-    def run(self, name: int | str) -> Run:
+    def run(self, name: int | str, parts: Collection[str] | None = None) -> Run:
         """A run with all its facts.
 
         Args:
             name: Its number, or 8 or more digits of its uuid's beginning.
+            parts: Read these parts alone: many runs are read so at once.
 
         Raises:
             NoSuchRun: if there is none, or more than one.
@@ -106,7 +107,7 @@ class Ledger:
         """
         with self._database.reading() as connection:
             found = self._find(connection, str(name))
-            return Run(found, tuple(rows.facts(connection, found.id or 0)))
+            return Run(found, tuple(rows.facts(connection, found.id or 0, parts)))
 
     def runs(
         self, *, limit: int = 20, profile: str | None = None, host: str | None = None

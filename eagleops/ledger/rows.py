@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from eagleops.errors import LedgerError
 from eagleops.ledger import schema
@@ -128,17 +128,25 @@ def in_order(connection: sqlite3.Connection) -> Iterator[Header]:
         last = page[-1][0]
 
 
-def facts(connection: sqlite3.Connection, run_id: int) -> Iterator[Fact]:
+def facts(
+    connection: sqlite3.Connection, run_id: int, parts: Collection[str] | None = None
+) -> Iterator[Fact]:
     """A run's facts as they were recorded.
+
+    Args:
+        connection: The ledger's.
+        run_id: The run's number.
+        parts: Of these parts alone; None for all.
 
     Raises:
         LedgerError: if a body is not what was written.
     """
+    wanted = "" if parts is None else f" AND part IN ({', '.join('?' * len(parts))})"
     query = (
-        "SELECT part, json_deflated, recorded_utc, facts.uuid"
-        " FROM facts JOIN bodies ON bodies.id = body_id WHERE run_id = ? ORDER BY facts.id"
+        "SELECT part, json_deflated, recorded_utc, facts.uuid"  # noqa: S608 - question marks
+        f" FROM facts JOIN bodies ON bodies.id = body_id WHERE run_id = ?{wanted} ORDER BY facts.id"
     )
-    for part, deflated, recorded_utc, uuid in connection.execute(query, (run_id,)):
+    for part, deflated, recorded_utc, uuid in connection.execute(query, (run_id, *(parts or ()))):
         try:
             body = schema.unpack(deflated)
         except ValueError as error:

@@ -22,6 +22,7 @@ from eagleops.workflows.record import launch_and_record
 from eagleops.workflows.reset import ResetReport, reset
 from eagleops.workflows.status import StatusReport, status
 from eagleops.workflows.stop import the_server
+from eagleops.workflows.trend import TrendReport, trend
 
 
 @attrs.define(eq=False)
@@ -140,6 +141,20 @@ class Host:
         if not record:
             return launch(self.machine, profile, **settings)
         return launch_and_record(self.ledger, self.machine, profile, **settings)
+
+    def trend(self, profile: str | Profile, **settings: Any) -> TrendReport:
+        """How a figure of a profile moved here, run by run, and when it changed.
+
+        Args:
+            profile: Its name, or the profile.
+            settings: ``metric``, ``limit``, ``pin`` and the limits in percent, as
+                :func:`eagleops.workflows.trend.trend` takes them.
+
+        Raises:
+            UsageError, LedgerError: as there. No machine is asked.
+        """
+        name = profile if isinstance(profile, str) else profile.name
+        return trend(self.ledger, name, self.name, **settings)
 
     def server(self, name: str | None = None) -> Server:
         """The launched server of that name; the only one without a name.

@@ -2,7 +2,7 @@
 
 from invoke.collection import Collection
 
-from eagleops.tasks import bench, comparing, demo, gpus, inventory, ledger, profiles, servers
+from eagleops.tasks import bench, comparing, demo, gpus, inventory, ledger, profiles, servers, trend
 
 namespace = Collection(
     inventory.hosts,
@@ -24,6 +24,7 @@ namespace = Collection(
     ledger.show,
     ledger.diff,
     ledger.reproduce,
+    trend.trend,
     demo.demo,
 )
 

@@ -1,0 +1,136 @@
+"""What a trend looks like: a spark line, tables, and what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from eagleops.drift import spark, wording
+from eagleops.drift.series import Point
+from eagleops.ledger.diff import ABSENT, Change
+from eagleops.ledger.lines import named, short
+from eagleops.view import Cell, Column, Table, Text, Tone, View
+
+if TYPE_CHECKING:
+    from eagleops.workflows.trend import Story, TrendReport
+
+WIDTH = 56
+MOST_CAUSES = 6
+LATEST = 10
+MARKS = f"each run, the oldest first ({spark.CHANGE} change, {spark.LEFT_OUT} left out)"
+_TONES = {
+    "steady": Tone.GOOD,
+    "unusual": Tone.WARNING,
+    "changed": Tone.BAD,
+    "too_short": Tone.WARNING,
+}
+
+
+def view(report: TrendReport) -> View:
+    """A trend for a terminal or a notebook."""
+    causes = tuple(_causes(story) for story in report.stories)
+    tables = (_line(report), _changes(report), *causes, _latest(report))
+    notes = [Text(notice, Tone.WARNING) for notice in report.notices]
+    if report.pin is not None:
+        notes.append(Text(report.pin.words, Tone.GOOD if report.pin.ok else Tone.BAD))
+    return View(tables, Text(report.drift.words, _TONES[report.drift.state]), tuple(notes))
+
+
+def causes_in_words(causes: Sequence[Change]) -> str:
+    """Causes in a line; empty for none."""
+    return "; ".join(
+        f"{named(cause.what, cause.gpus)}: {_shown(cause.before)} → {_shown(cause.after)}"
+        for cause in causes
+    )
+
+
+def _line(report: TrendReport) -> Table:
+    points, metric = report.series.points, report.metric
+    counted = [point.value for point in report.series.counted] or [point.value for point in points]
+    drawn = spark.spark(points, [change.after for change in report.drift.changes], WIDTH)
+    columns = (Column("lowest", "right"), Column(MARKS, wrap=False), Column("highest", "right"))
+    row = (f"{min(counted):.{metric.digits}f}", drawn, f"{max(counted):.{metric.digits}f}")
+    unit = f" in {metric.unit}" if metric.unit else ""
+    span = f"{wording.date(points[0])} to {wording.date(points[-1])}"
+    title = f"{report.profile} on {report.host}: {metric.words}{unit}, {len(points)} runs, {span}"
+    return Table(columns, (row,), title=title)
+
+
+def _changes(report: TrendReport) -> Table:
+    metric = report.metric
+    columns = (
+        Column("when"),
+        Column("before", "right"),
+        Column("after", "right"),
+        Column("change", "right"),
+        Column("first run"),
+        Column(""),
+    )
+    rows = tuple(
+        (
+            wording.when(change),
+            f"{change.from_value:.{metric.digits}f}",
+            f"{change.to_value:.{metric.digits}f}",
+            f"{change.change_pct:+.1f} %",
+            _run(change.after),
+            Text("worse", Tone.BAD) if change.worse else Text("better", Tone.GOOD),
+        )
+        for change in report.drift.changes
+    )
+    return Table(columns, rows, title="Changes of level", empty="none")
+
+
+def _causes(story: Story) -> Table:
+    before, after = story.diff.before.id, story.diff.after.id
+    shown = story.causes[:MOST_CAUSES]
+    rows: list[tuple[Cell, ...]] = [
+        (
+            named(cause.what, cause.gpus),
+            _shown(cause.before),
+            _shown(cause.after),
+            "" if number < story.lasting else Text("not for long", Tone.DIM),
+        )
+        for number, cause in enumerate(shown)
+    ]
+    if len(story.causes) > len(shown):
+        more = len(story.causes) - len(shown)
+        rows.append(
+            (f"and {more} more: eagleops diff --run {after} --against {before}", "", "", "")
+        )
+    columns = (Column("what"), Column(f"run {before}"), Column(f"run {after}"), Column(""))
+    title = f"What else changed then ({wording.when(story.change)})"
+    return Table(columns, tuple(rows), title=title, empty="nothing that is recorded")
+
+
+def _latest(report: TrendReport) -> Table:
+    columns = (
+        Column("run", "right"),
+        Column("began (UTC)", wrap=False),
+        Column(report.series.unit or report.metric.words, "right"),
+        Column("to the level", "right"),
+        Column(""),
+    )
+    rows = tuple(_rows(report, report.series.points[-LATEST:]))
+    return Table(columns, rows, title="Latest runs")
+
+
+def _rows(report: TrendReport, points: Sequence[Point]) -> Iterator[tuple[Cell, ...]]:
+    drift, digits = report.drift, report.metric.digits
+    for point in points:
+        apart = "" if not drift.level else f"{100 * (point.value / drift.level - 1):+.1f} %"
+        note: Cell = ""
+        if point.excluded:
+            note = Text(f"left out: {point.excluded}", Tone.DIM)
+        elif point is drift.latest and drift.latest_unusual:
+            note = Text("unusual", Tone.WARNING)
+        began = point.at_utc[:16].replace("T", " ")
+        number = "" if point.run_id is None else str(point.run_id)
+        yield number, began, f"{point.value:.{digits}f}", apart, note
+
+
+def _run(point: Point) -> str:
+    return "" if point.run_id is None else f"run {point.run_id}"
+
+
+def _shown(text: str | None) -> str:
+    return ABSENT if text is None else short(text)
