@@ -1,0 +1,86 @@
+"""What a night tells outside, as eagleops' own document or in the shape of another service.
+
+A message holds news, and of what still stands its count and its list: a channel reads each
+fault twice, when it begins and when it ends. Texts in it come from machines and programs; what
+reads like a secret is left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from eagleops.ledger.redaction import without_secrets
+from eagleops.nights import slack
+from eagleops.nights.fault import RANKS, Fault
+from eagleops.nights.faults import News
+from eagleops.nights.finding import STATES
+from eagleops.nights.night import Night
+from eagleops.nights.summary import clean, summary
+
+SCHEMA = 1
+"""The version of :func:`json_message`'s document."""
+
+GROUPS = ("began", "worsened", "ended", "events", "standing")
+TEXT_CHARS = 2000
+
+
+def worth_telling(night: Night, news: News) -> bool:
+    """Whether anybody wants to hear of it: there is news, or the night did not get through.
+
+    Who interrupts a night by hand knows of it.
+    """
+    return news.changed or night.outcome == "time_limit"
+
+
+def json_message(
+    night: Night, news: News, *, report: str | None, secrets: Iterable[str] = ()
+) -> dict[str, Any]:
+    """The night's news as eagleops' own document; the page on JSON documents names its keys.
+
+    Args:
+        night: Which.
+        news: Of it.
+        report: Where the report is; None where none was written.
+        secrets: Values that must not be sent whatever name they stand under.
+    """
+    seen = Counter(finding.state for finding in night.findings)
+    worst = max((*news.open, *news.events), key=lambda f: RANKS[f.state], default=None)
+    body = {
+        "schema": SCHEMA,
+        "event": "nightly",
+        "suite": night.suite,
+        "night": night.uuid,
+        "began_utc": night.began_utc,
+        "ended_utc": night.ended_utc,
+        "outcome": night.outcome,
+        "client": night.client,
+        "hosts": list(night.hosts),
+        "state": worst.state if worst else "pass",
+        "changed": news.changed,
+        "summary": summary(night, news),
+        "counts": {state: seen[state] for state in STATES},
+        **{group: [fault.to_dict() for fault in _of(news, group)] for group in GROUPS},
+        "report": report,
+    }
+    # Before anything is cut: half a secret would not be known for one.
+    told = dict(without_secrets({"message": body}, secrets)["message"])
+    for fault in (fault for group in GROUPS for fault in told[group]):
+        fault.update({key: clean(text, TEXT_CHARS) for key, text in _texts(fault)})
+    return told
+
+
+def slack_message(
+    night: Night, news: News, *, report: str | None, secrets: Iterable[str] = ()
+) -> dict[str, Any]:
+    """The night's news for an incoming webhook of Slack; arguments as :func:`json_message`."""
+    return slack.shaped(json_message(night, news, report=report, secrets=secrets))
+
+
+def _of(news: News, group: str) -> tuple[Fault, ...]:
+    return tuple(getattr(news, group))
+
+
+def _texts(fault: dict[str, Any]) -> Iterable[tuple[str, str]]:
+    return [(key, value) for key, value in fault.items() if isinstance(value, str)]

@@ -1,0 +1,108 @@
+"""A night's message in the shape that an incoming webhook of Slack takes.
+
+What must be escaped: https://docs.slack.dev/messaging/formatting-message-text. Limits:
+https://docs.slack.dev/reference/block-kit/blocks (50 blocks a message, 3000 characters a
+section). A message is refused earlier than that, at some 13,000 characters
+(https://github.com/slackapi/bolt-js/issues/2509), so what does not fit is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from eagleops.nights.summary import clean
+
+MOST_BLOCKS = 50
+BLOCK_CHARS = 3000
+# Of the faults' lines; the summary and the report's place come to some thousand more.
+LINES_CHARS = 9000
+NAME_CHARS = 150
+SAID_CHARS = 600
+PLACE_CHARS = 1000
+TITLES = {"began": "New", "worsened": "Worse", "events": "Seen tonight", "ended": "Over"}
+_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+
+
+def shaped(told: Mapping[str, Any]) -> dict[str, Any]:
+    """The message as ``text``, which notifications show, and ``blocks``, which channels do.
+
+    Args:
+        told: What :func:`eagleops.nights.message.json_message` gave.
+    """
+    line = escaped(told["summary"], BLOCK_CHARS)
+    foot = [f"Night of {told['began_utc'][:16].replace('T', ' ')} UTC"]
+    foot += [f"by {told['client']}"] if told["client"] else []
+    foot += [f"Report: {told['report']}"] if told["report"] else []
+    blocks = [_section(line), *map(_section, _packed(_lines(told)))]
+    elements = [{"type": "mrkdwn", "text": escaped(text, PLACE_CHARS)} for text in foot]
+    return {"text": line, "blocks": [*blocks, {"type": "context", "elements": elements}]}
+
+
+def escaped(text: str, most: int) -> str:
+    """A text on one line in which Slack finds no mention, link or entity; cut at ``most``.
+
+    Args:
+        text: Any.
+        most: The characters that Slack may count; an escaped one counts as what it is written
+            as, and one beyond 16 bits as two.
+    """
+    line = clean(text, most)
+    written = [_ESCAPES.get(character, character) for character in line]
+    if sum(map(width, written)) <= most:
+        return "".join(written)
+    room = most - 1
+    kept = []
+    for piece in written:
+        room -= width(piece)
+        if room < 0:
+            break
+        kept.append(piece)
+    return "".join(kept) + "…"
+
+
+def width(text: str) -> int:
+    """How many characters Slack may count: UTF-16's, the most that any reading of it gives."""
+    return len(text.encode("utf-16-le")) // 2
+
+
+def _section(text: str) -> dict[str, Any]:
+    return {"type": "section", "text": {"type": "mrkdwn", "text": text}}
+
+
+def _lines(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each fault's title and line, the news first."""
+    for group, title in TITLES.items():
+        for fault in told[group]:
+            yield title, _line(fault, ended=group == "ended")
+
+
+def _line(fault: Mapping[str, Any], *, ended: bool) -> str:
+    head = f"• *{escaped(fault['host'], NAME_CHARS)}* {escaped(fault['check'], NAME_CHARS)}"
+    if ended:
+        nights = f"{fault['nights']} night{'' if fault['nights'] == 1 else 's'}"
+        head += f", since {fault['began_utc'][:10]}, seen in {nights}"
+    else:
+        head += f", {fault['state']}"
+    said = escaped(fault["ended_message"] if ended else fault["message"], SAID_CHARS)
+    return f"{head}: {said}" if said else head
+
+
+def _packed(lines: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Lines under their titles, as texts of sections; what does not fit is counted."""
+    text, under, spent, left = "", "", 0, 0
+    for title, line in lines:
+        piece = line if title == under else f"*{title}*\n{line}"
+        spent += width(piece) + 1
+        if spent > LINES_CHARS:
+            left += 1
+        elif text and title == under and width(text) + width(piece) < BLOCK_CHARS:
+            text += f"\n{piece}"
+        else:
+            if text:
+                yield text
+            text, under = piece, title
+    if text:
+        yield text
+    if left:
+        yield f"And {left} more: see the report."
