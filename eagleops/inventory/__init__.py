@@ -3,6 +3,7 @@
 from eagleops.inventory.entries import ContainerEntry, Defaults, HostEntry, SimSettings
 from eagleops.inventory.inventory import Inventory
 from eagleops.inventory.loading import find, load, parse, shipped
+from eagleops.inventory.suite import SuiteEntry
 
 __all__ = [
     "ContainerEntry",
@@ -10,6 +11,7 @@ __all__ = [
     "HostEntry",
     "Inventory",
     "SimSettings",
+    "SuiteEntry",
     "find",
     "load",
     "parse",

@@ -11,7 +11,7 @@ from typing import Any
 
 from eagleops.engines import ENGINES
 from eagleops.inventory.structure import FIELDS, missing_keys
-from eagleops.inventory.suite_schema import nightly
+from eagleops.inventory.suite_schema import definitions, nightly
 
 FILE = "hosts.schema.json"
 _Schema = dict[str, Any]
@@ -106,6 +106,7 @@ def schema() -> _Schema:
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$defs": definitions(),
         "title": "eagleops: hosts, containers, groups, profiles and nightly checks",
         "type": "object",
         "required": ["hosts"],

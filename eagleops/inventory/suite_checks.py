@@ -11,7 +11,7 @@ from eagleops.inventory.document import Items, Node, Scalar, Table
 from eagleops.inventory.places import entries, misnamed, no_such, written
 from eagleops.inventory.problems import Problem, nearest
 from eagleops.inventory.readers import truth
-from eagleops.nights.catalogue import DOCTOR, KINDS
+from eagleops.nights.catalogue import DOCTOR, DOCTOR_KIND, KINDS
 from eagleops.nights.finding import SEPARATOR
 
 _NAMES = frozenset({"text", "number"})
@@ -76,12 +76,12 @@ def _checks(suite: Node) -> Iterator[Problem]:
             problem = "what a command's fault is stands with the command"
             way_out = f"Write severity: at commands.{subject or 'NAME'}."
             yield Problem(where.line, where.key, problem, way_out)
-        elif kind != "doctor" and KINDS[kind].of == "host":
+        elif kind != DOCTOR_KIND and KINDS[kind].of == "host":
             problem = f"{kind} is one check for a host: nothing stands behind a colon"
             yield Problem(where.line, where.key, problem, f"Write {kind}.")
         else:
-            known = DOCTOR if kind == "doctor" else profiles
-            what = "check of doctor" if kind == "doctor" else "profile of this suite"
+            known = DOCTOR if kind == DOCTOR_KIND else profiles
+            what = "check of doctor" if kind == DOCTOR_KIND else "profile of this suite"
             if subject not in known:
                 problem = f"{subject!r} is no {what}"
                 yield Problem(where.line, where.key, problem, nearest(subject, known, "There are"))

@@ -16,7 +16,7 @@ from eagleops.inventory.suite import (
 from eagleops.inventory.suite_readers import SEVERITIES
 from eagleops.inventory.suite_values import FEWEST_TOKENS, HIGHEST_PCT, HIGHEST_STATUS
 from eagleops.measuring import prompts
-from eagleops.nights.catalogue import KINDS, CheckKind
+from eagleops.nights.catalogue import DOCTOR_KIND, KINDS, CheckKind
 
 _Schema = dict[str, Any]
 # YAML reads an unquoted off as false, and on as true.
@@ -70,7 +70,7 @@ def nightly(text: _Schema, secret: _Schema, names: str) -> _Schema:
                 "patternProperties": {
                     f"^{kind.id}:\\S": _check(kind)
                     for kind in KINDS.values()
-                    if kind.of == "profile" or kind.id == "doctor"
+                    if kind.of == "profile" or kind.id == DOCTOR_KIND
                 },
                 "additionalProperties": False,
             },
@@ -123,12 +123,29 @@ def _command(text: _Schema) -> _Schema:
 
 
 def _check(kind: CheckKind) -> _Schema:
-    properties: _Schema = {"severity": _SEVERITY}
-    if kind.limit is not None:
-        highest = {"maximum": HIGHEST_PCT} if kind.unit == "%" else {}
-        properties["limit"] = {"type": "number", "minimum": 0, **highest}
-    whole = _entry(CheckEntry, properties)
-    return {"description": kind.reads, "anyOf": [_SEVERITY, whole, {"type": "null"}]}
+    """What may be said of a kind; its sentence is what an editor shows."""
+    limits = "check" if kind.limit is None else "limit_pct" if kind.unit == "%" else "limit"
+    return {"description": kind.reads, "$ref": f"#/$defs/{limits}"}
+
+
+def definitions() -> _Schema:
+    """What the kinds of checks share."""
+    lowest = {"type": "number", "minimum": 0}
+    limits: Mapping[str, _Schema] = {
+        "check": {},
+        "limit": {"limit": lowest},
+        "limit_pct": {"limit": {**lowest, "maximum": HIGHEST_PCT}},
+    }
+    return {
+        name: {
+            "anyOf": [
+                _SEVERITY,
+                _entry(CheckEntry, {"severity": _SEVERITY, **limit}),
+                {"type": "null"},
+            ]
+        }
+        for name, limit in limits.items()
+    }
 
 
 def _entry(

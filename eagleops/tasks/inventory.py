@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @command()
 def hosts(call: Call) -> Listing:
-    """List hosts, containers, groups and profiles of hosts.yaml."""
+    """List hosts, containers, groups, profiles and nightly suites of hosts.yaml."""
     from eagleops.workflows.listing import listing
 
     return listing(call.library().inventory)

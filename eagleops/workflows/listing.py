@@ -7,14 +7,15 @@ from typing import Any
 
 import attrs
 
-from eagleops.inventory import ContainerEntry, HostEntry, Inventory
+from eagleops.inventory import ContainerEntry, HostEntry, Inventory, SuiteEntry
+from eagleops.inventory.inventory import DEFAULT_SUITE
 from eagleops.profile import Profile
 from eagleops.view import Column, Table, Text, View
 
 
 @attrs.frozen
 class Listing:
-    """Hosts, containers, groups and profiles."""
+    """Hosts, containers, groups, profiles and suites of nightly checks."""
 
     inventory: Inventory
     profiles: tuple[Profile, ...]
@@ -36,10 +37,11 @@ class Listing:
             "containers": [_container_dict(one) for one in inventory.containers.values()],
             "groups": {name: list(members) for name, members in inventory.groups.items()},
             "profiles": [_profile_dict(profile) for profile in self.profiles],
+            "suites": [_suite_dict(suite, inventory) for suite in inventory.nightly.values()],
         }
 
     def view(self) -> View:
-        """A table of machines, one of profiles."""
+        """A table of machines, one of profiles; of groups and of suites where there are any."""
         defaults = self.inventory.defaults
         machines = [
             (_marked(host.name, defaults.host), host.transport, host.address or "", host.python)
@@ -70,6 +72,12 @@ class Listing:
         ]
         if groups:
             tables.append(_table("Groups", ("name", "members"), groups))
+        if self.inventory.nightly:
+            suites = [
+                _suite_row(suite, self.inventory) for suite in self.inventory.nightly.values()
+            ]
+            headings = ("name", "hosts", "profiles", "commands", "at")
+            tables.append(_table("Nightly checks", headings, suites))
         return View(tuple(tables), Text(f"{self.inventory.file} (* default)"))
 
     def _repr_html_(self) -> str:
@@ -110,6 +118,30 @@ def _container_dict(container: ContainerEntry) -> dict[str, Any]:
         "id": container.identifier,
         "address": container.address,
         "python": container.python,
+    }
+
+
+def _suite_row(suite: SuiteEntry, inventory: Inventory) -> tuple[str, ...]:
+    named = len(inventory.nightly) == 1 or suite.name == DEFAULT_SUITE
+    return (
+        _marked(suite.name, suite.name if named else None),
+        ", ".join(suite.hosts) or inventory.suite_targets(suite)[0].name,
+        ", ".join(one.profile for one in suite.profiles),
+        ", ".join(suite.commands),
+        suite.schedule,
+    )
+
+
+def _suite_dict(suite: SuiteEntry, inventory: Inventory) -> dict[str, Any]:
+    return {
+        "name": suite.name,
+        "hosts": [target.name for target in inventory.suite_targets(suite)],
+        "profiles": [attrs.asdict(one) for one in suite.profiles],
+        "commands": list(suite.commands),
+        "busy": suite.busy,
+        "restore": suite.restore,
+        "limit_s": suite.limit_s,
+        "schedule": suite.schedule,
     }
 
 
