@@ -7,40 +7,18 @@ names and Prometheus' labels are made of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
-import attrs
+from eagleops.nights.kind import CheckKind
 
-Of = Literal["host", "profile", "command"]
-
-
-@attrs.frozen
-class CheckKind:
-    """One kind of check.
-
-    Attributes:
-        id: Its stable name.
-        reads: What it looks at, in a sentence.
-        severity: What a fault is unless a suite says otherwise.
-        limit: In ``unit``; None for a check without a figure.
-        why: Why that is the default.
-        lasting: Whether a fault holds until a night passes without it. Otherwise it is news of
-            one night: it is told once, and its absence in the next night is none.
-        of: Whether there is one for a host, for each profile, or for each command.
-    """
-
-    id: str
-    reads: str
-    severity: Literal["warn", "fail"]
-    limit: float | None = None
-    unit: str = ""
-    why: str = ""
-    lasting: bool = True
-    of: Of = "host"
-
+__all__ = ["DOCTOR", "DOCTOR_KIND", "KINDS", "CheckKind"]
 
 _ALL = (
-    CheckKind("reach", "Whether the machine can be reached and its python3 answers.", "fail"),
+    CheckKind(
+        "reach",
+        "Whether the machine can be reached and its python3 answers.",
+        "fail",
+        why="A machine that is gone is the one thing that must not look like a quiet night.",
+    ),
     CheckKind(
         "host-key",
         "Whether the SSH host key is the one on record.",
@@ -51,7 +29,8 @@ _ALL = (
         "doctor",
         "Each check of `doctor`, under its own name: `doctor:ptrace`.",
         "fail",
-        why="A fault is as severe as doctor finds it; `warn` makes failures warnings.",
+        why="A fault is as severe as doctor finds it; `warn` makes failures warnings. One alone is "
+        "ruled by its name: `doctor:port: off`.",
     ),
     CheckKind(
         "xid",
@@ -59,7 +38,8 @@ _ALL = (
         "fail",
         lasting=False,
         why="An Xid of the hardware or the driver (48, 63, 64, 74, 79, 92, 94, 95, 119, ...) is a "
-        "fault; one that a program causes by itself (13, 31, 43, 45) is a warning.",
+        "fault. Of those that a program can cause by itself (13, 31, 43, 45) a warning is all "
+        "that is made: 45 follows every kill -9.",
     ),
     CheckKind(
         "ecc",
@@ -67,15 +47,16 @@ _ALL = (
         "fail",
         0,
         "errors",
-        "One of them has ended a process or spoiled its numbers.",
+        "Each ends the process that met it; where the GPU cannot contain it, all that are there.",
     ),
     CheckKind(
         "ecc-corrected",
         "Corrected ECC errors that were counted since the last night.",
         "warn",
-        100,
+        1000,
         "errors",
-        "Single ones are cosmic rays; hundreds a night come from a cell or a bus that is failing.",
+        "They do no harm, and the driver remaps a row that errs again and again; so many in a "
+        "night are worth a look before. Xid 92 is its own word for too many.",
         lasting=False,
     ),
     CheckKind(
@@ -84,20 +65,22 @@ _ALL = (
         "fail",
         0,
         "rows",
-        "A pending remapping wants a reset of the GPU; a failed one, another GPU.",
+        "A pending remapping takes effect when the GPU is reset. A failed one means that its bank "
+        "has no spare row left: NVIDIA's reason to replace the GPU.",
     ),
     CheckKind(
         "pcie",
         "The width and, under load, the generation of each GPU's PCIe link.",
         "fail",
-        why="Half the lanes are half the bandwidth of every all-reduce. An idle link drops to a "
-        "lower generation to save power: that is no fault.",
+        why="Half the lanes are half the bandwidth to the host, and without NVLink half that of "
+        "every all-reduce. An idle link may drop to a lower generation to save power: no fault.",
     ),
     CheckKind(
         "idle-throttling",
         "Slowdowns by heat or power brake of a GPU at which nothing works.",
         "fail",
-        why="An idle GPU that is too hot has no air, or a broken sensor.",
+        why="An idle GPU that is too hot has no air, or a broken sensor. The power brake is pulled "
+        "by the machine's power supply, and at least halves the clocks.",
     ),
     CheckKind(
         "temperature",
@@ -105,7 +88,8 @@ _ALL = (
         "warn",
         60,
         "°C",
-        "Idle GPUs in a rack stand at 25 to 45 °C; above 60 a fan or the room has failed.",
+        "An idle GPU in a rack stands at 25 to 45 °C, a card that rests its fans at up to 55. Above"
+        " that, a fan or the room has failed.",
     ),
     CheckKind(
         "fan",
@@ -113,15 +97,18 @@ _ALL = (
         "fail",
         95,
         "%",
-        "A fan at its limit while nothing works cools against something. Passive cards have none.",
+        "A fan at its limit while nothing works cools against something. At 0 % a cool card may "
+        "rest its fans; passive cards have none.",
     ),
     CheckKind(
         "power",
         "The power an idle GPU draws, and its power limit against the default.",
         "warn",
-        150,
+        200,
         "W",
-        "An idle H100 or H200 draws 70 to 140 W, a consumer card 10 to 40.",
+        "An H200 draws 80 W with nothing on it and 130 W with a model that waits, a B200 up to "
+        "196 W, a consumer card 10 to 50: above, something works that is not seen here. Lower it "
+        "for smaller cards.",
     ),
     CheckKind(
         "stale",
@@ -129,7 +116,7 @@ _ALL = (
         "warn",
         0,
         "processes",
-        "`reset-gpus` ends them; until then their memory is lost to everybody.",
+        "Nobody will end them: `reset-gpus` does. Until then their memory is lost to everybody.",
     ),
     CheckKind(
         "idle-memory",
@@ -137,7 +124,8 @@ _ALL = (
         "fail",
         0,
         "MiB",
-        "Memory without a holder is a process in another container, or a leak of the driver.",
+        "Memory without a holder belongs to a process in another container, or the driver leaked "
+        "it: a launch would find less than the profile counts on.",
     ),
     CheckKind(
         "disk",
@@ -145,7 +133,8 @@ _ALL = (
         "warn",
         10240,
         "MiB",
-        "A night of NCCL logs and server logs stays far below; a full disk ends a launch.",
+        "A night of server and NCCL logs stays far below; a full disk ends a launch. Below 1,024 "
+        "MiB doctor fails.",
     ),
     CheckKind(
         "driver",
@@ -189,11 +178,19 @@ _ALL = (
         "warn",
         why="What needs idle GPUs is skipped then, with the holders named; nobody is disturbed.",
     ),
-    CheckKind("launch", "Whether the profile's server gets ready.", "fail", of="profile"),
+    CheckKind(
+        "launch",
+        "Whether the profile's server gets ready.",
+        "fail",
+        why="What does not start at night does not start in the morning.",
+        of="profile",
+    ),
     CheckKind(
         "environment",
         "The three witnesses on the environment of its workers.",
         "fail",
+        why="A worker without its variables is fast or slow for another reason than the profile "
+        "says. Blind witnesses are no failure: nothing is known then.",
         of="profile",
     ),
     CheckKind(
@@ -231,7 +228,8 @@ _ALL = (
         "fail",
         5,
         "%",
-        "How far below the run it may fall: twice what restarts of a good box differ by.",
+        "How far below the run it may fall: more than restarts of a good box differ by. It says at "
+        "once what `speed` needs nights to be sure of.",
         of="profile",
     ),
     CheckKind(
@@ -240,7 +238,14 @@ _ALL = (
         "fail",
         why="Only with `restore: true`: somebody counts on it in the morning.",
     ),
-    CheckKind("command", "A command of your own, and what you expect of it.", "fail", of="command"),
+    CheckKind(
+        "command",
+        "A command of your own, and what you expect of it.",
+        "fail",
+        why="Exit status 0, and what `stdout`, `lowest` and `highest` ask; a command may have its "
+        "own `severity`.",
+        of="command",
+    ),
 )
 
 DOCTOR_KIND = "doctor"

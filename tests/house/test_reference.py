@@ -10,6 +10,14 @@ import pytest
 
 from eagleops.inventory import ContainerEntry, HostEntry
 from eagleops.inventory.entries import Defaults
+from eagleops.inventory.suite import (
+    CheckEntry,
+    CommandCheck,
+    MeasureEntry,
+    ProfileCheck,
+    SuiteEntry,
+    WebhookEntry,
+)
 from eagleops.profile import ProfileEntry
 from eagleops.remote.operations import OPERATIONS
 from eagleops.tasks import namespace
@@ -86,6 +94,38 @@ def test_every_key_of_hosts_yaml_has_its_line(checkout: Path, section: str, kind
         keys = keys - {"container_name"} | {"name"}
 
     assert {key for key in keys if f"| `{key}` |" not in page[section]} == set()
+
+
+@pytest.mark.parametrize(
+    ("heading", "kind"),
+    [
+        ("", SuiteEntry),
+        ("profiles", ProfileCheck),
+        ("checks", CheckEntry),
+        ("commands", CommandCheck),
+        ("notify", WebhookEntry),
+    ],
+)
+def test_the_keys_of_a_suite_are_the_documented_ones(
+    checkout: Path, heading: str, kind: type
+) -> None:
+    """Each key of the nightly section has its line, and no line is of a key that is gone."""
+    page = sections((checkout / "docs/reference/hosts-yaml.md").read_text(encoding="utf-8"))
+    parts = sections(page["nightly"].replace("\n### ", "\n## "))
+    part = parts[heading] if heading else page["nightly"].partition("\n### ")[0]
+    # The name of a suite is its key, and its place in the file is nobody's to write.
+    keys = {field.name for field in attrs.fields(kind)} - {"name", "origin"}
+
+    assert set(re.findall(r"^\| `(\w+)` \|", part, flags=re.MULTILINE)) == keys
+
+
+def test_how_a_suite_measures_is_documented_with_its_defaults(checkout: Path) -> None:
+    """The keys of ``measure`` stand in its line."""
+    page = sections((checkout / "docs/reference/hosts-yaml.md").read_text(encoding="utf-8"))
+    (line,) = re.findall(r"^\| `measure` \|.*", page["nightly"], flags=re.MULTILINE)
+
+    for field in attrs.fields(MeasureEntry):
+        assert re.search(rf"`{field.name}` `?{field.default}\b", line)
 
 
 def test_every_command_s_document_is_described(checkout: Path) -> None:
