@@ -94,25 +94,20 @@ def retry_after_s(header: str, date: str = "", *, now: datetime | None = None) -
 
 
 def _answered(url: str, data: bytes, headers: Mapping[str, str], limit_s: float) -> Answer:
-    import requests
+    from requests import RequestException
     from urllib3.exceptions import HTTPError
 
     try:
-        with requests.Session() as session:
-            # Neither .netrc nor anything else but what is taken from it below.
-            session.trust_env = False
-            session.headers.clear()
-            session.headers.update({"Accept": "*/*", "Accept-Encoding": "identity", **headers})
-            return _sent(session, url, data, limit_s)
-    except (requests.RequestException, HTTPError, OSError, ValueError) as error:
+        return _sent(url, data, headers, limit_s)
+    except (RequestException, HTTPError, OSError, ValueError) as error:
         return _failed(error)
     except Exception as error:  # noqa: BLE001 - its text may hold the URL, and its trace the secret
         return Answer(problem=f"it could not be sent: {type(error).__name__}")
 
 
-def _sent(session: Any, url: str, data: bytes, limit_s: float) -> Answer:
+def _sent(url: str, data: bytes, headers: Mapping[str, str], limit_s: float) -> Answer:
     for _ in range(_HOPS + 1):
-        with _post(session, url, data, limit_s) as reply:
+        with _post(url, data, headers, limit_s) as reply:
             there = _redirected(url, reply)
             if there is None:
                 return _judged(url, reply)
@@ -121,27 +116,41 @@ def _sent(session: Any, url: str, data: bytes, limit_s: float) -> Answer:
 
 
 @contextlib.contextmanager
-def _post(session: Any, url: str, data: bytes, limit_s: float) -> Iterator[Any]:
+def _post(url: str, data: bytes, headers: Mapping[str, str], limit_s: float) -> Iterator[Any]:
+    """Past the session of requests: it would read .netrc, and a redirect's page."""
+    import requests
+    from requests.adapters import HTTPAdapter
     from requests.utils import get_environ_proxies
 
-    with session.post(
-        url,
-        data=data,
-        stream=True,
-        allow_redirects=False,
-        timeout=(min(CONNECT_LIMIT_S, limit_s), limit_s),
-        proxies=get_environ_proxies(url),
-        verify=os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or True,
-    ) as reply:
-        yield reply
+    told = {"Accept": "*/*", "Accept-Encoding": "identity", **headers}
+    with contextlib.closing(HTTPAdapter()) as adapter:
+        reply = adapter.send(
+            requests.Request("POST", url, headers=told, data=data).prepare(),
+            stream=True,
+            timeout=(min(CONNECT_LIMIT_S, limit_s), limit_s),
+            proxies=get_environ_proxies(url),
+            verify=os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or True,
+        )
+        with reply:
+            yield reply
 
 
 def _redirected(url: str, reply: Any) -> str | None:
     """Where the same message may be sent instead; None where nowhere."""
     if reply.status_code not in _REDIRECTS:
         return None
-    there = urljoin(url, reply.headers.get("Location", ""))
-    return there if there != url and _same_place(urlsplit(url), urlsplit(there)) else None
+    there = _location(url, reply)
+    return there.geturl() if there and _same_place(urlsplit(url), there) else None
+
+
+def _location(url: str, reply: Any) -> SplitResult | None:
+    """Where a redirect leads; None where that cannot be read."""
+    try:
+        there = urlsplit(urljoin(url, str(reply.headers.get("Location", ""))))
+        _ = there.port
+    except ValueError:
+        return None
+    return there
 
 
 def _same_place(here: SplitResult, there: SplitResult) -> bool:
@@ -160,8 +169,9 @@ def _judged(url: str, reply: Any) -> Answer:
     if status in _OK:
         return Answer(status=status)
     if status in _REDIRECTED:
-        host = urlsplit(urljoin(url, reply.headers.get("Location", ""))).hostname
-        what = f"HTTP {status}: it redirects to {host}, and the message was not sent there"
+        there = _location(url, reply)
+        place = (there and there.hostname) or "nowhere"
+        what = f"HTTP {status}: it redirects to {place}, and the message was not sent there"
         return Answer(status=status, problem=what)
     said = _word(url, reply)
     return Answer(
@@ -199,7 +209,7 @@ def _failed(error: Exception) -> Answer:
         (exceptions.InvalidHeader, "one of its headers holds a line break or a blank", False),
         (exceptions.InvalidProxyURL, "the proxy that is set here has no valid URL", False),
         ((exceptions.InvalidURL, exceptions.MissingSchema), _NO_URL, False),
-        (exceptions.InvalidSchema, "its URL, or its proxy's, is of an unknown kind", False),
+        (exceptions.InvalidSchema, "the SOCKS proxy that is set here needs PySocks", False),
         (exceptions.ProxyError, "the proxy that is set here: {cause}", True),
         (exceptions.ConnectTimeout, "no connection came about in time", True),
         (exceptions.Timeout, "no answer came in time: it may have been taken", True),

@@ -16,6 +16,8 @@ _LIBRARIES = ("urllib3", "requests", "charset_normalizer", "idna")
 @contextlib.contextmanager
 def unlogged() -> Iterator[None]:
     """Drops what HTTP's libraries log in this thread meanwhile; other threads' lines go on."""
+    import requests.adapters  # noqa: F401 - all of their loggers are there from now on
+
     thread = threading.get_ident()
 
     def others(_: logging.LogRecord) -> bool:

@@ -117,12 +117,13 @@ def deliver(
     began_s = time.monotonic()
     named = key or str(uuid.uuid4())
     data = json.dumps(_plain(body), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
-    headers = {
+    ours = {
         "Content-Type": "application/json",
         "User-Agent": f"eagleops/{__version__}",
         KEY_HEADER: named,
-        **webhook.headers,
     }
+    theirs = {name.lower() for name in webhook.headers}
+    headers = {n: v for n, v in ours.items() if n.lower() not in theirs} | dict(webhook.headers)
     answer, number = Answer(), 0
     while number < attempts:
         number += 1

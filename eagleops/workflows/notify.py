@@ -29,7 +29,7 @@ def tell(
     try:
         webhook = Webhook(revealed(entry.url), revealed(entry.headers))
     except ProfileError as error:
-        return Delivery(where=where(entry), ok=False, problem=str(error).replace("\n", " "))
+        return Delivery(where=where(entry), ok=False, problem=str(error).replace("\n", ": "))
     return send(webhook, body, key=key)
 
 
