@@ -1,0 +1,73 @@
+"""A report as it may be written down: without secrets, and in letters that every format holds.
+
+What a check saw is what a machine said, or a command of the user's own: it may hold a token, the
+escapes of a terminal, or bytes that are no text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from eagleops.nights.night import Night
+from eagleops.remote import redact
+from eagleops.workflows.nightly.report import NightReport
+
+# XML 1.0 (section 2.2) has no escape for these; HTML and labels are the better without them.
+_UNPRINTABLE = re.compile(
+    "[^\t\n\u0020-\u007e\u0085\u00a0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010fffd]"
+)
+
+
+def printable(text: str) -> str:
+    r"""A text whose every character XML, HTML and UTF-8 can hold; others are named: ``\x1b``."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def presentable(report: NightReport, secrets: Iterable[str] = ()) -> NightReport:
+    """The report with its secrets left out and each of its texts printable.
+
+    Of the nights before, which reports show as states alone, the facts are dropped.
+
+    Args:
+        report: As the night left it.
+        secrets: Values that are secrets whatever name they stand under.
+    """
+    spoken = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
+    known = re.compile("|".join(map(re.escape, spoken))) if spoken else None
+
+    def text(value: str) -> str:
+        masked = redact.text(value if known is None else known.sub(redact.REDACTED, value))
+        return printable(masked)
+
+    return NightReport(
+        night=_written(_lean(report.night), text),
+        news=_written(report.news, text),
+        history=tuple(map(_lean, report.history)),
+        trends=_written(report.trends, text),
+        reports=_written(report.reports, text),
+        deliveries=_written(report.deliveries, text),
+        notice=text(report.notice),
+    )
+
+
+def _lean(night: Night) -> Night:
+    return attrs.evolve(night, facts={}, journal={})
+
+
+def _written(value: Any, text: Any, name: str = "") -> Any:
+    if isinstance(value, str):
+        return redact.REDACTED if name and redact.is_secret(name, value) else text(value)
+    if isinstance(value, Mapping):
+        return {str(key): _written(item, text, str(key)) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_written(item, text, name) for item in value)
+    if attrs.has(type(value)):
+        fields = [field for field in attrs.fields(type(value)) if field.init]
+        changed = {field.alias: _written(getattr(value, field.name), text) for field in fields}
+        return attrs.evolve(value, **changed)
+    return value

@@ -1,0 +1,60 @@
+"""Figures, times and spans as a person reads them."""
+
+from __future__ import annotations
+
+from eagleops.nights.finding import Finding
+from eagleops.nights.night import Night, instant
+
+HOUR_S = 3600
+MINUTE_S = 60
+# Of larger figures every digit before the point is shown.
+SIGNIFICANT_BELOW = 10_000
+
+
+def took_s(night: Night) -> float | None:
+    """How long a night took, in seconds; None of one that has no end."""
+    if night.ended_utc is None:
+        return None
+    return (instant(night.ended_utc) - instant(night.began_utc)).total_seconds()
+
+
+def span(seconds: float) -> str:
+    """A span in the two units that matter: ``1 h 12 min``, ``42 min``, ``31 s``."""
+    whole = round(seconds)
+    if whole >= HOUR_S:
+        return f"{whole // HOUR_S} h {whole % HOUR_S // MINUTE_S} min"
+    if whole >= MINUTE_S:
+        return f"{round(whole / MINUTE_S)} min"
+    return f"{whole} s"
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 night``, ``3 nights``."""
+    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def figure(value: float | str | None, unit: str = "") -> str:
+    """A figure with its unit; nothing for none."""
+    if value is None:
+        return ""
+    number = (
+        f"{value:,.4g}" if isinstance(value, float) and value < SIGNIFICANT_BELOW else f"{value:,}"
+    )
+    text = value if isinstance(value, str) else number
+    return f"{text} {unit}".strip()
+
+
+def figures(finding: Finding) -> str:
+    """What was compared, and with what; nothing where there is no such figure."""
+    told = []
+    if finding.value is not None:
+        told.append(f"seen {figure(finding.value, finding.unit)}")
+        if finding.limit is not None:
+            told.append(f"limit {figure(finding.limit, finding.unit)}")
+    return ", ".join(told)
+
+
+def listed(words: list[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
