@@ -1,5 +1,7 @@
 """Fixtures of the whole suite: real parts (see tests/parts), each skipped with its reason.
 
+With every part required (``EAGLEOPS_REQUIRE_PARTS=1``) a skip fails: see parts.skips.
+
 ``sshd``
     A real OpenSSH server on loopback for this test alone (parts.sshd.Sshd): ``.address``,
     ``.options(**changes)``, ``.transport(via=link, **changes)``, ``.link(delay_s=0.1)``,
@@ -45,6 +47,8 @@ from eagleops.transport.local import LocalTransport
 from parts.container import Container, free_vmid
 from parts.netns import NetworkNamespace, free_number
 from parts.sshd import Keys, Sshd
+
+pytest_plugins = ["parts.skips"]
 
 _OFFSETS = itertools.count()
 

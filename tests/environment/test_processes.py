@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -117,9 +116,7 @@ def test_a_title_in_any_manner_is_noticed(read, library: str, manner: str) -> No
 
 def test_perls_title_is_noticed(read) -> None:
     """Another language, another library, the same memory."""
-    perl = shutil.which("perl")
-    if perl is None:
-        pytest.skip("perl is not installed")
+    perl = needs.program("perl", "perl-base")
     program = '$0 = "x" x 300; $| = 1; print "ready\\n"; <STDIN>'
     with running([perl, "-e", program], ASKED) as process:
         assert process.stdout.readline() == b"ready\n"

@@ -241,7 +241,7 @@ def test_a_process_in_uninterruptible_sleep_is_named_with_where_it_waits(session
     """SIGKILL stays pending: that kill(2) succeeded proves nothing."""
     freezer = Path("/sys/fs/cgroup/freezer")
     if not (freezer / "cgroup.procs").exists() or os.geteuid() != 0:
-        pytest.skip("no cgroup v1 freezer to put a process into state D")
+        needs.cannot("no cgroup v1 freezer here")
     child = start()
     own = freezer / f"eagleops-test-{os.getpid()}"
     own.mkdir()
@@ -278,18 +278,11 @@ def test_a_target_without_a_start_time_is_refused(session):
     assert caught.value.kind == "bad_target"
 
 
-def python_3_8() -> str:
-    """A real Python 3.8, which has no pidfd of its own."""
-    for place in Path.home().glob(".pyenv/versions/3.8.*/bin/python3"):
-        return str(place)
-    pytest.skip("no Python 3.8 on this machine")
-
-
 def test_python_3_8_kills_through_the_kernels_own_calls(open_session, start):
-    """Where Python has no pidfd_open, the system call is made by its number."""
+    """Python 3.8 has no pidfd_open: the system call is made by its number."""
     heeding, stubborn = start(), start(STUBBORN)
 
-    old = open_session(python=python_3_8())
+    old = open_session(python=needs.python("3.8"))
     result = old.call("kill", targets=[heeding.target, stubborn.target], grace_s=0.3)
 
     assert old.python_version.startswith("3.8.")

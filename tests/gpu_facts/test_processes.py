@@ -253,8 +253,6 @@ def test_a_listed_process_is_joined_with_what_the_driver_tells(open_session, sta
 
 def test_a_title_that_a_process_gave_itself_is_its_title(open_session, start, devices):
     """Setproctitle pads with NUL bytes, which are no part of the title."""
-    setproctitle = pytest.importorskip("setproctitle")
-    assert setproctitle
     child = start(
         """
         import setproctitle

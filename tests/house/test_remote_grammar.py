@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import eagleops
+from parts import needs
 
 # In the standard library of later versions, but not of 3.8.
 LATER = {"graphlib", "tomllib", "zoneinfo"}
@@ -44,17 +45,9 @@ def test_the_remote_package_imports_the_standard_library_alone(remote) -> None:
     assert foreign == []
 
 
-def oldest_python() -> Path | None:
-    """A python3.8 of this machine: on PATH, or one that pyenv built."""
-    places = [*Path.home().glob(".pyenv/versions/3.8.*/bin/python3.8"), Path("/usr/bin/python3.8")]
-    return next((place for place in places if place.exists()), None)
-
-
 def test_every_remote_module_loads_under_python_3_8(remote) -> None:
     """A real 3.8, isolated from any site-packages, imports every one of them."""
-    python = oldest_python()
-    if python is None:
-        pytest.skip("no python3.8 on this machine (neither Debian nor PyPI provides it)")
+    python = needs.python("3.8")
     names = [module.name for module in remote if not module.name.endswith("supervisor")]
     # eagleops' own __init__ is for the client, so over there an empty package stands for it.
     program = (

@@ -18,6 +18,7 @@ import pytest
 
 from eagleops.errors import LedgerDamaged, LedgerError
 from eagleops.ledger import Ledger, place
+from parts import needs
 
 PAGE_BYTES = 4096
 LEAF_OF_A_TABLE = 13  # https://www.sqlite.org/fileformat2.html#b_tree_pages
@@ -192,8 +193,7 @@ with Ledger.open(sys.argv[1]) as ledger:
 @pytest.mark.parametrize("whose", ["file", "folder"])
 def test_a_read_only_ledger_can_be_read(path: Path, make_run, whose: str) -> None:
     """Another user looks at the runs; that nothing can be recorded is told in so many words."""
-    if os.getuid() != 0:
-        pytest.skip("needs root, to become a user who may not write")
+    needs.root("becoming a user who may not write")
     fill(path, make_run, 3)
     # The whole way to the file must be open to that user.
     public = Path("/var/tmp") / f"eagleops-test-{os.getpid()}-{whose}"
@@ -232,7 +232,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         text=True,
     )
     if mounted.returncode:
-        pytest.skip(f"no tmpfs can be mounted: {mounted.stderr.strip()}")
+        needs.cannot(f"no tmpfs can be mounted here: {mounted.stderr.strip()}")
     yield folder
     subprocess.run(["umount", folder], check=True)
 

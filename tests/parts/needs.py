@@ -1,22 +1,21 @@
 """What a part needs of the machine; a test that cannot have it skips and says why.
 
-With ``EAGLEOPS_REQUIRE_PARTS=1`` (set where the whole suite is judged) such a skip is a
-failure, so that a green run cannot mean "nothing was tried".
+Where every part is required such a skip is a failure: see :mod:`parts.skips`.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 
-def cannot(reason: str) -> None:
-    """Skips the test with ``reason``, or fails it where every part is required."""
-    if os.environ.get("EAGLEOPS_REQUIRE_PARTS") == "1":
-        pytest.fail(f"EAGLEOPS_REQUIRE_PARTS=1 and {reason}", pytrace=False)
-    pytest.skip(reason)
+def cannot(reason: str) -> NoReturn:
+    """Skips the test, or the module that calls this, with ``reason``."""
+    pytest.skip(reason, allow_module_level=True)
 
 
 def program(name: str, package: str) -> str:
@@ -25,8 +24,16 @@ def program(name: str, package: str) -> str:
     found = shutil.which(name, path=path)
     if found is None:
         cannot(f"{name} is not installed (Debian package {package})")
-        raise AssertionError
     return found
+
+
+def python(version: str) -> str:
+    """The path of a Python of that version, for example "3.8": pyenv's or the system's."""
+    built = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python3"))
+    found = [*built, *filter(Path.exists, [Path(f"/usr/bin/python{version}")])]
+    if not found:
+        cannot(f"no Python {version} here (pyenv can build it)")
+    return str(found[0])
 
 
 def root(what: str) -> None:

@@ -18,6 +18,8 @@ import attrs
 import pytest
 import yaml
 
+from parts import needs
+
 REAL = Path(os.environ.get("EAGLEOPS_REAL", Path(__file__).resolve().parents[2] / ".real"))
 
 # What the user of a CPU build sets, and two NCCL variables as in the team's commands: nothing
@@ -75,7 +77,7 @@ class RealEngine:
 def real_engine() -> RealEngine:
     """The installed engine."""
     if not (REAL / "stamp").exists():
-        pytest.skip(f"no vLLM in {REAL}: make test-real installs it")
+        needs.cannot(f"no vLLM in {REAL}: make test-real installs it")
     return RealEngine(REAL.resolve())
 
 

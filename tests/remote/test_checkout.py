@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from eagleops.remote.checkout import Change, explain, parse_status
 from eagleops.session import Session
 from eagleops.transport.local import LocalTransport
+from parts import needs
 
 Git = Callable[..., str]
 
@@ -34,8 +35,7 @@ def source(installed_once, tmp_path: Path) -> Path:
 @pytest.fixture
 def git(source: Path) -> Git:
     """``git("add", ".")`` in the source tree, with no configuration of anybody's."""
-    if shutil.which("git") is None:
-        pytest.skip("no git on this machine")
+    needs.program("git", "git")
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(source.parent),
@@ -144,8 +144,7 @@ def test_a_checkout_of_another_user_is_told_with_the_way_out(
     empty, pip, source, committed, look
 ) -> None:
     """The answer of a git that refuses to read it is the reason and the command, never "clean"."""
-    if os.getuid() != 0:
-        pytest.skip("needs root, to give a folder to another user")
+    needs.root("giving a folder to another user")
     pip(empty, "install", "-q", "--no-index", "-e", source)
     for folder in (source, source / ".git"):
         os.chown(folder, 65534, 65534)

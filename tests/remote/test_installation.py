@@ -19,6 +19,7 @@ from eagleops.remote.machine_facts import counted, parse_meminfo, parse_os_relea
 from eagleops.remote.model_files import Model, named_in
 from eagleops.session import Session
 from eagleops.transport.local import LocalTransport
+from parts import needs
 
 
 @contextmanager
@@ -204,14 +205,12 @@ def test_small_texts_of_the_machine_are_read() -> None:
 
 def test_the_oldest_python_sees_the_same(installed, look, tmp_path: Path) -> None:
     """The session's interpreter may be 3.8: what it tells of another one is the same."""
-    oldest = next(iter(Path.home().glob(".pyenv/versions/3.8.*/bin/python3.8")), None)
-    if oldest is None:
-        pytest.skip("no python3.8 on this machine (neither Debian nor PyPI provides it)")
+    oldest = needs.python("3.8")
     (installed.site / "sglang/srt/engine.py").write_text("patched = True\n")
     models = [{"role": "target", "name": str(model_folder(tmp_path / "kimi"))}]
     asked = {"python": str(installed.python), "models": models}
     transport = LocalTransport(env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path / "home")})
-    session = Session.open(transport, python=str(oldest), options={"nvml": False})
+    session = Session.open(transport, python=oldest, options={"nvml": False})
     try:
         seen = session.call("installation", **asked)
     finally:

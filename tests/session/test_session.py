@@ -17,6 +17,7 @@ from eagleops.errors import LinkLost, NoInterpreter, OperationFailed, TimedOut
 from eagleops.remote.operations import OPERATIONS
 from eagleops.session import Session
 from eagleops.transport.local import LocalTransport
+from parts import needs
 from parts.poll import processes_with, until
 
 PYENV = Path("~/.pyenv/versions").expanduser()
@@ -367,9 +368,7 @@ def test_a_python_that_is_too_old_says_so():
 @pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.12", "3.13"])
 def test_every_python_since_3_8_serves(version, open_session, operate):
     """The remote package starts, and all its modules import, on each python3 from 3.8 on."""
-    pythons = sorted(PYENV.glob(f"{version}.*/bin/python3"))
-    if not pythons:
-        pytest.skip(f"there is no python {version} in {PYENV}")
+    python = needs.python(version)
     operate(
         "import_all",
         """
@@ -382,7 +381,7 @@ def test_every_python_since_3_8_serves(version, open_session, operate):
             return {"modules": len(__main__.SOURCES)}
         """,
     )
-    session = open_session(LocalTransport(), python=str(pythons[-1]))
+    session = open_session(LocalTransport(), python=python)
     assert session.python_version.startswith(version)
     assert session.call("import_all")["modules"] > len(OPERATIONS)
     assert output(session.call("execute", argv=["echo", "served"])) == b"served\n"
