@@ -1,6 +1,6 @@
-"""What is known of NCCL and of the engines' flags, as data with their sources, and its readers.
+"""What is known of NCCL, of the engines' flags and of Xid errors, as data, and its readers.
 
-The facts stand in ``nccl.toml``, ``sglang_flags.json`` and ``vllm_flags.json``; whoever judges a
-variable or a flag (the linter before a launch, the proof of an environment after it) reads them
-here, so that no fact stands twice.
+The facts and their sources stand in ``nccl.toml``, ``sglang_flags.json``, ``vllm_flags.json`` and
+``xid.toml``; whoever judges a variable, a flag or an error (the linter before a launch, the proof
+of an environment after it, the nightly checks) reads them here, so that no fact stands twice.
 """

@@ -8,24 +8,32 @@ from __future__ import annotations
 
 from typing import Any, Dict, Generator, Optional
 
-from eagleops.remote import command, driver_faults, health_facts, kernel_log, nvidia_smi
+from eagleops.remote import command, driver_faults, health_facts, kernel_log
 from eagleops.remote.context import Context
 from eagleops.remote.failure import Failure
+from eagleops.remote.nvidia_smi import NvidiaSmi, problem_of
 from eagleops.remote.supervisor import now_utc
 from eagleops.remote.utc import seconds
 
 # A query of everything takes nvidia-smi about a second on eight GPUs.
 LIMIT_S = 30.0
+_UNREAD: Dict[str, Any] = {
+    "source": "none",
+    "problem": None,
+    "driver_version": None,
+    "gpus": [],
+}
 
 
 def health(
-    context: Context, since_utc: Optional[str] = None
+    context: Context, since_utc: Optional[str] = None, gpus: bool = True
 ) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
     """Reads every GPU's health, and the Xid errors in the kernel log.
 
     Args:
         context: The operation's surroundings.
         since_utc: Xid errors before this time of the machine's clock (RFC 3339) are left out.
+        gpus: Whether to read the GPUs; without it only the log is looked at.
 
     Returns:
         ``time_utc`` of the machine, ``source`` (``nvidia-smi`` or ``none``), ``problem`` (what
@@ -41,18 +49,14 @@ def health(
     since_s = None if since_utc is None else seconds(since_utc)
     yield {"event": "reading"}
     time_utc = now_utc()
-    facts = _gpus(context)
-    yield {"event": "reading_log"}
-    return {"time_utc": time_utc, **facts, **kernel_log.xids(context, since_s)}
+    log = kernel_log.xids(context, since_s)
+    yield {"event": "reading_gpus"}
+    facts = _gpus(context) if gpus else dict(_UNREAD, problem="not asked for")
+    return {"time_utc": time_utc, **facts, **log}
 
 
 def _gpus(context: Context) -> Dict[str, Any]:
-    facts: Dict[str, Any] = {
-        "source": "none",
-        "problem": None,
-        "driver_version": None,
-        "gpus": [],
-    }
+    facts = dict(_UNREAD)
     program = command.find(context, "nvidia-smi")
     if program is None:
         return dict(facts, problem="no nvidia-smi on PATH")
@@ -61,8 +65,13 @@ def _gpus(context: Context) -> Dict[str, Any]:
     except Failure as failure:
         return dict(facts, problem=failure.message)
     document, rest = health_facts.parse(finished.stdout)
+    # The document counts no GPUs: where one is lost, the others keep their index.
+    short = NvidiaSmi(context, program).state()
+    indices = {gpu["uuid"]: gpu["index"] for gpu in short.gpus if gpu["uuid"]}
     lines = rest + finished.stderr.splitlines()
-    problem = nvidia_smi.problem_of(finished.exit_status, lines, driver_faults.module_version())
+    problem = short.problem or problem_of(
+        finished.exit_status, lines, driver_faults.module_version()
+    )
     if not document.gpus and problem is None:
         problem = "nvidia-smi -q -x told of no GPU: " + (" ".join(lines).strip() or "no output")
     return dict(
@@ -70,5 +79,5 @@ def _gpus(context: Context) -> Dict[str, Any]:
         source="nvidia-smi" if document.gpus else "none",
         problem=problem,
         driver_version=document.driver_version,
-        gpus=document.gpus,
+        gpus=[dict(gpu, index=indices.get(gpu["uuid"], gpu["index"])) for gpu in document.gpus],
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from eagleops.errors import UsageError
-from eagleops.sim import faults
+from eagleops.sim import faults, kernel_log
 from eagleops.sim.gpus import Gpu, read_gpus
 from eagleops.sim.holders import Release, releases
 from eagleops.sim.layout import DIRECTORY_VARIABLE, Identity, Layout, write_once, write_whole
@@ -73,6 +73,7 @@ class SimBox:
             Path(layout.devices, name).touch(mode=0o600)
         for path, text, mode in _programs(layout):
             _write_if_other(path, text, mode)
+        kernel_log.begin(layout)
         return cls(root, gpus, sys.executable)
 
     @property
@@ -86,6 +87,7 @@ class SimBox:
         return {
             "device_prefix": f"{self.layout.devices}/nvidia",
             "nvml": False,
+            "kernel_log": self.layout.kernel_log,
             "path": self._path,
             "state_home": self.layout.state,
         }
@@ -136,8 +138,14 @@ class SimBox:
         """
         self._set({**faults.read(self.layout), "nvidia_smi": fault})
 
+    def log_xid(
+        self, index: int, xid: int, text: str = "simulated", *, pid: int | None = None
+    ) -> None:
+        """Has the kernel's log tell an Xid error of one GPU, now."""
+        kernel_log.tell_xid(self.layout, index, xid, text, pid)
+
     def mend(self) -> None:
-        """Ends every fault."""
+        """Ends every fault; what the kernel's log told stays told."""
         Path(self.layout.faults).unlink(missing_ok=True)
 
     @property

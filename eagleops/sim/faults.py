@@ -9,8 +9,12 @@ Of a GPU: ``throttle_reasons`` (names as in nvidia-smi's query fields), ``temper
 ``power_w``, ``sm_clock_mhz``, ``pcie_gen``, ``pcie_width``, ``lost`` (true: fallen off the
 bus), ``stuck_s`` (memory stays held for so long after a death before it begins to fall),
 ``foreign_mib`` (held by nobody to be seen: another container), ``speed`` (the token rate of
-a server on this GPU, 1 is whole). Of ``nvidia_smi``: ``error`` (a name in
-:data:`eagleops.sim.nvidia_smi.failures.FAILURES`), ``delay_s``.
+a server on this GPU, 1 is whole). Of its health: ``ecc`` (false: switched off),
+``ecc_corrected`` and ``ecc_uncorrected`` (counts since the driver was loaded),
+``rows_pending`` and ``rows_failed`` (true), ``replays`` (of the PCIe link), ``fan_pct`` (null:
+the fan cannot be read), ``power_limit_w``. Of ``nvidia_smi``: ``error`` (a name in
+:data:`eagleops.sim.nvidia_smi.failures.FAILURES`), ``delay_s``. What the kernel's log tells is
+written by :mod:`eagleops.sim.kernel_log`.
 """
 
 from __future__ import annotations
@@ -33,6 +37,14 @@ GPU_FAULTS = frozenset(
         "stuck_s",
         "foreign_mib",
         "speed",
+        "ecc",
+        "ecc_corrected",
+        "ecc_uncorrected",
+        "rows_pending",
+        "rows_failed",
+        "replays",
+        "fan_pct",
+        "power_limit_w",
     }
 )
 NVIDIA_SMI_FAULTS = frozenset({"error", "delay_s"})

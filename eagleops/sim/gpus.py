@@ -23,6 +23,8 @@ POWER_LIMIT_W = 600.0
 SM_CLOCK_MAX_MHZ = 2617
 MEM_CLOCK_MAX_MHZ = 14001
 
+FAN_IDLE_PCT = 30
+
 _BUSES = ("01", "11", "21", "31", "81", "91", "A1", "B1")
 
 
@@ -32,6 +34,28 @@ class Process(NamedTuple):
     pid: int
     title: str
     mib: int
+
+
+class Health(NamedTuple):
+    """What a GPU's counters tell of faults.
+
+    Attributes:
+        fan_pct: None where the fan cannot be read.
+    """
+
+    ecc: bool = True
+    ecc_corrected: int = 0
+    ecc_uncorrected: int = 0
+    rows_pending: bool = False
+    rows_failed: bool = False
+    replays: int = 0
+    fan_pct: int | None = FAN_IDLE_PCT
+    power_limit_w: float = POWER_LIMIT_W
+
+    @classmethod
+    def of(cls, fault: Mapping[str, Any]) -> Health:
+        """A sound GPU's, but for its faults."""
+        return cls(**{name: fault[name] for name in cls._fields if name in fault})
 
 
 class Gpu(NamedTuple):
@@ -58,6 +82,7 @@ class Gpu(NamedTuple):
     pstate: str
     lost: bool
     processes: tuple[Process, ...]
+    health: Health = Health()
 
     @property
     def name(self) -> str:
@@ -125,6 +150,7 @@ def _gpu(
         "P1" if living else "P8",
         bool(fault.get("lost")),
         tuple(Process(holder.pid, alive.title(holder.pid), holder.mib) for holder in living),
+        Health.of(fault),
     )
 
 

@@ -103,6 +103,11 @@ class Layout(NamedTuple):
         return f"{self.root}/faults.json"
 
     @property
+    def kernel_log(self) -> str:
+        """The file that stands for the kernel's log: see :mod:`eagleops.sim.kernel_log`."""
+        return f"{self.root}/kmsg"
+
+    @property
     def identity_file(self) -> str:
         """The file that tells :meth:`identity`."""
         return f"{self.root}/box"

@@ -61,11 +61,42 @@ def _link(gpu: Gpu) -> Tree:
     }
 
 
+def _ecc(gpu: Gpu) -> Tree:
+    def told(count: int) -> str:
+        return str(count) if gpu.health.ecc else "N/A"
+
+    counts = {
+        "sram_correctable": told(0),
+        "sram_uncorrectable_parity": told(0),
+        "sram_uncorrectable_secded": told(0),
+        "dram_correctable": told(gpu.health.ecc_corrected),
+        "dram_uncorrectable": told(gpu.health.ecc_uncorrected),
+    }
+    return {
+        "volatile": counts,
+        "aggregate": {**counts, "sram_threshold_exceeded": "No" if gpu.health.ecc else "N/A"},
+    }
+
+
+def _remapped_rows(gpu: Gpu) -> Tree:
+    return {
+        "remapped_row_corr": "0",
+        "remapped_row_unc": "0",
+        "remapped_row_pending": "Yes" if gpu.health.rows_pending else "No",
+        "remapped_row_failure": "Yes" if gpu.health.rows_failed else "No",
+    }
+
+
+def _fan(gpu: Gpu) -> str:
+    return "Unknown Error" if gpu.health.fan_pct is None else f"{gpu.health.fan_pct} %"
+
+
 def _gpu(gpu: Gpu) -> Tree:
     reasons = {
         f"clocks_event_reason_{name}": "Active" if gpu.throttle_mask & bit else "Not Active"
         for name, bit in THROTTLE_BITS.items()
     }
+    mode = "Enabled" if gpu.health.ecc else "Disabled"
     return {
         "product_name": gpu.name,
         "product_brand": "NVIDIA RTX",
@@ -75,7 +106,12 @@ def _gpu(gpu: Gpu) -> Tree:
         "minor_number": str(gpu.number),
         "vbios_version": "98.02.55.00.00",
         "gpu_recovery_action": "None",
-        "pci": {"pci_bus_id": gpu.bus_id, "pci_gpu_link_info": _link(gpu)},
+        "pci": {
+            "pci_bus_id": gpu.bus_id,
+            "pci_gpu_link_info": _link(gpu),
+            "replay_counter": str(gpu.health.replays),
+        },
+        "fan_speed": _fan(gpu),
         "performance_state": gpu.pstate,
         "clocks_event_reasons": reasons,
         "fb_memory_usage": {
@@ -86,13 +122,16 @@ def _gpu(gpu: Gpu) -> Tree:
         },
         "compute_mode": "Default",
         "utilization": {"gpu_util": f"{gpu.utilization_pct} %"},
-        "ecc_mode": {"current_ecc": "Enabled", "pending_ecc": "Enabled"},
+        "ecc_mode": {"current_ecc": mode, "pending_ecc": mode},
+        "ecc_errors": _ecc(gpu),
+        "remapped_rows": _remapped_rows(gpu),
         "temperature": {"gpu_temp": f"{gpu.temperature_c} C"},
         "gpu_power_readings": {
             "power_state": gpu.pstate,
             "average_power_draw": f"{gpu.power_w:.2f} W",
             "instant_power_draw": f"{gpu.power_w:.2f} W",
-            "current_power_limit": f"{driver.POWER_LIMIT_W:.2f} W",
+            "current_power_limit": f"{gpu.health.power_limit_w:.2f} W",
+            "default_power_limit": f"{driver.POWER_LIMIT_W:.2f} W",
         },
         "clocks": {
             "graphics_clock": f"{gpu.sm_clock_mhz} MHz",

@@ -1,32 +1,40 @@
-"""The nightly verdicts on the GPUs' health: pure functions of what operation ``health`` told."""
+"""The nightly verdicts on the GPUs' health: what operation ``health`` told, against the rules."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from eagleops.errors import EagleError
 from eagleops.machine import Machine
 from eagleops.nights.finding import Finding
 from eagleops.nights.rule import Rule
+from eagleops.workflows.nightly import gpu_counters, gpu_rest
+from eagleops.workflows.nightly.gpu_look import Gpus, untold
+from eagleops.workflows.nightly.gpu_xids import same_device, xids
 
-KINDS = (
-    "xid",
-    "ecc",
-    "ecc-corrected",
-    "rows",
-    "pcie",
-    "idle-throttling",
-    "temperature",
-    "fan",
-    "power",
-)
+Told = Mapping[str, Any]
+Verdict = Callable[[str, Gpus, Rule], Finding]
+
+OF_GPUS: Mapping[str, Verdict] = {
+    "ecc": gpu_counters.ecc,
+    "ecc-corrected": gpu_counters.ecc_corrected,
+    "rows": gpu_counters.rows,
+    "pcie": gpu_counters.pcie,
+    "idle-throttling": gpu_rest.idle_throttling,
+    "temperature": gpu_rest.temperature,
+    "fan": gpu_rest.fan,
+    "power": gpu_rest.power,
+}
+KINDS = ("xid", *OF_GPUS)
+LIMIT_S = 120.0
 
 
-def read_health(machine: Machine, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def read_health(machine: Machine, before: Told | None = None) -> dict[str, Any]:
     """What ``machine`` tells of its GPUs' health, and of Xid errors since the last night.
 
-    A container may have no kernel log: its host is asked then, and only what is about the
-    container's own GPUs is kept.
+    A container may have no kernel log, or its host's: its host is asked where it has none, and
+    of either only what is about the container's own GPUs is kept.
 
     Args:
         machine: Which.
@@ -37,19 +45,39 @@ def read_health(machine: Machine, before: Mapping[str, Any] | None = None) -> di
 
     Raises:
         Unreachable: if the machine itself cannot be reached.
+        OperationFailed: if it cannot be asked.
     """
-    raise NotImplementedError
+    since_utc = (before or {}).get("time_utc")
+    told = machine.call("health", since_utc=since_utc, time_limit_s=LIMIT_S)
+    if machine.outer is None:
+        return told
+    if told["kernel_log"]["problem"] is not None:
+        told |= _log_of(machine.outer, since_utc, told["kernel_log"])
+    return only_own(told, before)
+
+
+def only_own(told: Told, before: Told | None) -> dict[str, Any]:
+    """A container's look without the Xid errors of GPUs that it does not have.
+
+    A GPU that it has lost is known from the last night.
+    """
+    own = [gpu["bus_id"] for gpu in (*told["gpus"], *((before or {}).get("gpus") or ()))]
+    kept = [x for x in told["xids"] if any(same_device(bus_id, x["bus_id"]) for bus_id in own)]
+    log = told["kernel_log"]
+    if not own and log["source"] != "none":
+        log = {**log, "source": "none", "problem": "which GPUs are this container's is not known"}
+    return {**told, "xids": kept, "kernel_log": log}
 
 
 def judge_health(
     host: str,
-    told: Mapping[str, Any],
-    before: Mapping[str, Any] | None,
+    told: Told,
+    before: Told | None,
     rules: Callable[[str], Rule],
     *,
     idle: bool,
 ) -> Iterator[Finding]:
-    """A finding for each kind in :data:`KINDS` that the rules leave on.
+    """A finding for each kind in :data:`KINDS` that the rules leave on; pure.
 
     Args:
         host: As in hosts.yaml.
@@ -59,5 +87,31 @@ def judge_health(
         idle: Whether nothing works on the GPUs; otherwise what only holds of idle GPUs is
             skipped.
     """
-    raise NotImplementedError
-    yield
+    gpus = Gpus.of(told, before, idle=idle)
+    rule = rules("xid")
+    if rule.on:
+        yield xids(host, told, gpus, rule)
+    for kind, verdict in OF_GPUS.items():
+        rule = rules(kind)
+        if rule.on and gpus.now:
+            yield verdict(host, gpus, rule)
+        elif rule.on:
+            why = (gpus.problem or "no GPU").partition(". ")[0]
+            yield untold(host, rule, f"no GPU could be read: {why}")
+
+
+def _log_of(outer: Machine, since_utc: str | None, own: Told) -> dict[str, Any]:
+    """What the host's kernel log tells; the container's own where the host cannot be asked."""
+    try:
+        told = outer.call("health", since_utc=since_utc, gpus=False, time_limit_s=LIMIT_S)
+    except EagleError as error:
+        problem = f"{own['problem']}; its host {outer.name} cannot be asked: {error.problem}"
+        return {"kernel_log": {**own, "problem": problem}}
+    log = told["kernel_log"]
+    if log["source"] == "none":
+        problem = f"{own['problem']}; on its host {outer.name}: {log['problem']}"
+        return {"kernel_log": {**own, "problem": problem}}
+    return {
+        "xids": told["xids"],
+        "kernel_log": {**log, "source": f"{log['source']} of {outer.name}"},
+    }
