@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from eagleops.inventory import ContainerEntry, HostEntry, Inventory
-from eagleops.session import SILENCE_S, Event, OnEvent, Session
+from eagleops.session import SILENCE_S, Event, OnEvent, Pulse, Session, no_pulse
 from eagleops.transport.base import Transport
 
 
@@ -29,6 +29,8 @@ class Machine:
         options: What a session is told of the machine (:mod:`eagleops.remote.context`).
         launch_env: What servers launched here get beside their profile's environment.
         outer: The host that a container stands on; None for a host.
+        pulse: Called with each sign of life of each operation, by the thread that asked for
+            it: what it raises (a time limit's end, say) calls the operation off.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Machine:
     options: Mapping[str, Any] = attrs.field(factory=dict)
     launch_env: Mapping[str, str] = attrs.field(factory=dict)
     outer: Machine | None = None
+    pulse: Pulse = no_pulse
     _idle: list[Session] = attrs.field(factory=list, init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
 
@@ -79,13 +82,18 @@ class Machine:
         """Runs one operation and returns its result: see :meth:`Session.call`."""
         with self.session() as session:
             return session.call(
-                op, time_limit_s=time_limit_s, on_event=on_event, silence_s=silence_s, **args
+                op,
+                time_limit_s=time_limit_s,
+                on_event=on_event,
+                silence_s=silence_s,
+                pulse=self.pulse,
+                **args,
             )
 
     def stream(self, op: str, **args: Any) -> Iterator[Event]:
         """Runs one operation and yields its events: see :meth:`Session.stream`."""
         with self.session() as session:
-            yield from session.stream(op, **args)
+            yield from session.stream(op, pulse=self.pulse, **args)
 
     def launch_env_for(self, sim: Mapping[str, Any]) -> dict[str, str]:
         """:attr:`launch_env`, with a profile's ``sim:`` section where the machine is simulated."""

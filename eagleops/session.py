@@ -34,6 +34,11 @@ _LOOK_FIRST = "Look before you act: eagleops status."
 
 Event = Mapping[str, Any]
 OnEvent = Callable[[Event], None]
+Pulse = Callable[[], None]
+
+
+def no_pulse() -> None:
+    """Feels nothing."""
 
 
 @attrs.define(eq=False)
@@ -99,6 +104,7 @@ class Session:
         time_limit_s: float | None = None,
         on_event: OnEvent | None = None,
         silence_s: float = SILENCE_S,
+        pulse: Pulse = no_pulse,
         **args: Any,
     ) -> dict[str, Any]:
         """Runs one operation and returns its result.
@@ -108,6 +114,8 @@ class Session:
             time_limit_s: Kept over there.
             on_event: Called with each event that the operation yields on its way.
             silence_s: How long the link may be silent before it counts as lost.
+            pulse: Called with each sign of life, at least once a second, also of an operation
+                that tells nothing. What it raises calls the operation off.
             args: The operation's arguments, as JSON.
 
         Raises:
@@ -116,7 +124,9 @@ class Session:
                 ``time_limit_s``; the outcome is unknown.
             LinkLost: the link broke; the outcome is unknown.
         """
-        stream = self.stream(op, time_limit_s=time_limit_s, silence_s=silence_s, **args)
+        stream = self.stream(
+            op, time_limit_s=time_limit_s, silence_s=silence_s, pulse=pulse, **args
+        )
         with contextlib.closing(stream):  # also where on_event raises
             for event in stream:
                 if event["event"] == "done":
@@ -132,6 +142,7 @@ class Session:
         *,
         time_limit_s: float | None = None,
         silence_s: float = SILENCE_S,
+        pulse: Pulse = no_pulse,
         **args: Any,
     ) -> Generator[Event, None, None]:
         """Runs one operation and yields its events, ``done`` with its result as the last.
@@ -151,6 +162,8 @@ class Session:
                 while not ended:
                     event = self._next(op, number, silence_s, deadline)
                     ended = event["event"] == "done"
+                    if not ended:
+                        pulse()
                     if event["event"] != "alive":
                         yield event
             except OperationFailed:

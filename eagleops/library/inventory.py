@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -12,6 +13,9 @@ from eagleops.inventory import Inventory
 from eagleops.library.host import Host
 from eagleops.machine import Fleet
 from eagleops.profile import Profile
+
+if TYPE_CHECKING:
+    from eagleops.library.nightly import Nights
 
 
 @attrs.define(eq=False)
@@ -44,6 +48,16 @@ class Library:
             ProfileError: if there is none of that name, or it is abstract.
         """
         return self.inventory.profile(name or self.inventory.defaults.profile)
+
+    def nightly(self, suite: str | None = None) -> Nights:
+        """The nightly checks of that suite; of ``default``, or the only one, without a name.
+
+        Raises:
+            InventoryError: if there is none of that name.
+        """
+        from eagleops.library.nightly import Nights
+
+        return Nights(self.inventory, self.inventory.suite(suite), self._fleet)
 
     def close(self) -> None:
         """Ends every session and connection. Launched servers go on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -80,6 +81,14 @@ class NightStore:
             if night.finished:
                 found.append(night if facts else attrs.evolve(night, facts={}, journal={}))
         return tuple(sorted(found, key=lambda night: night.order))
+
+    def latest(self, suite: str, limit: int) -> tuple[Night, ...]:
+        """The latest nights, finished or not, the latest first.
+
+        Raises:
+            NightsError: if the folder cannot be read.
+        """
+        return tuple(night for _, night in itertools.islice(self._latest_first(suite), limit))
 
     def unfinished(self, suite: str, within_s: float, now_utc: str) -> Night | None:
         """The night that was cut off and can be taken up; None where there is none.

@@ -2,7 +2,18 @@
 
 from invoke.collection import Collection
 
-from eagleops.tasks import bench, comparing, demo, gpus, inventory, ledger, profiles, servers, trend
+from eagleops.tasks import (
+    bench,
+    comparing,
+    demo,
+    gpus,
+    inventory,
+    ledger,
+    nightly,
+    profiles,
+    servers,
+    trend,
+)
 
 namespace = Collection(
     inventory.hosts,
@@ -25,6 +36,7 @@ namespace = Collection(
     ledger.diff,
     ledger.reproduce,
     trend.trend,
+    nightly.nightly,
     demo.demo,
 )
 

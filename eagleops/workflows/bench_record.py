@@ -120,7 +120,7 @@ def record_figures(
     progress(Step("record"))
     try:
         with Ledger.open(path) as ledger:
-            run_id = _run_of(ledger, result.host, result.server, result.launch_id)
+            run_id = run_of(ledger, result.host, result.server, result.launch_id)
             if run_id is None:
                 run_id = ledger.add(_new_run(machine, result, parts))
             else:
@@ -130,8 +130,18 @@ def record_figures(
         return Recorded(None, f"This bench is not recorded: {error}")
 
 
-def _run_of(ledger: Ledger, host: str, server: str, launch_id: str) -> int | None:
-    """The run of a launch."""
+def run_of(ledger: Ledger, host: str, server: str, launch_id: str) -> int | None:
+    """The number of a launch's run; None where it is not among the latest of its host.
+
+    Args:
+        ledger: Where it is looked for.
+        host: As in hosts.yaml.
+        server: Its name there.
+        launch_id: The launch's own.
+
+    Raises:
+        LedgerError: if the ledger cannot be read.
+    """
     for header in ledger.runs(limit=LOOK_BACK, host=host):
         if header.server != server or header.id is None:
             continue

@@ -108,6 +108,7 @@ def launch(
     wait: bool = True,
     verify_after: bool = True,
     nccl_log: bool = True,
+    idle_mib: Mapping[str, int] | None = None,
     timeout_s: float = READY_LIMIT_S,
     drain_timeout_s: float = 60.0,
     progress: Progress = unwatched,
@@ -123,6 +124,8 @@ def launch(
         wait: Wait until the server is ready.
         verify_after: Prove the workers' environment once it is ready.
         nccl_log: Let NCCL write its log into the server's state folder.
+        idle_mib: Without a reset, what each GPU may hold and still count as free, in MiB by its
+            index; the machine's own level without it.
         timeout_s: Limit of the wait in seconds.
         drain_timeout_s: Limit of the reset's drain in seconds.
         progress: Told of each step.
@@ -137,10 +140,13 @@ def launch(
     require_name(profile.name if name is None else name)
     findings = checked(profile) if lint_first else None
     adapter = engine(profile.engine)
+    request = launch_request(adapter, machine, profile, nccl_log=nccl_log)
+    if idle_mib:
+        request["require_free_mib"] = dict(idle_mib)
     report = start(
         machine,
         adapter,
-        launch_request(adapter, machine, profile, nccl_log=nccl_log),
+        request,
         name=name or profile.name,
         reset_first=reset_first,
         wait=wait,

@@ -1,0 +1,205 @@
+"""A night from begin to end: the checks, the reports, the message, and old nights removed."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import attrs
+
+from eagleops.errors import EagleError, ProfileError
+from eagleops.inventory import Inventory
+from eagleops.inventory.suite import SuiteEntry, WebhookEntry
+from eagleops.machine import Fleet
+from eagleops.nights.message import json_message, slack_message, worth_telling
+from eagleops.nights.missed import news_with_missed
+from eagleops.nights.store import NightStore
+from eagleops.workflows.nightly.night_log import told_nights
+from eagleops.workflows.nightly.plan import NightPlan, plan_night
+from eagleops.workflows.nightly.report import NightReport
+from eagleops.workflows.nightly.run import nightly as run_night
+from eagleops.workflows.progress import Progress, unwatched
+from eagleops.workflows.secrets import revealed
+
+REPORTS = "reports"
+_SHAPES = {"json": json_message, "slack": slack_message}
+# What ends a program whose terminal or service is gone: a night then ends in order.
+_ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+
+
+@attrs.define(eq=False)
+class Nights:
+    """The nights of one suite.
+
+    Attributes:
+        suite: What is checked.
+        ledger: The ledger's file; nights lie beside it.
+    """
+
+    inventory: Inventory
+    suite: SuiteEntry
+    _fleet: Fleet
+
+    @property
+    def ledger(self) -> Path | None:
+        """The ledger's file; None for the user's own."""
+        return self.inventory.ledger
+
+    @property
+    def store(self) -> NightStore:
+        """Where its nights are kept."""
+        return NightStore.beside(self.ledger)
+
+    @property
+    def reports(self) -> Path:
+        """The folder of its reports."""
+        if self.suite.reports is not None:
+            return self.suite.reports
+        return self.store.folder_of(self.suite.name) / REPORTS
+
+    def plan(self, hosts: Sequence[str] = ()) -> NightPlan:
+        """What a night is going to do. Asks no machine.
+
+        Raises:
+            UsageError: if a host is not one of the suite's.
+            InventoryError, ProfileError: if a host or a profile is not there.
+        """
+        from eagleops.ledger.run import now_utc
+
+        planned = plan_night(self.inventory, self.suite, hosts)
+        found = self.store.unfinished(self.suite.name, self.suite.resume_within_s, now_utc())
+        if found is None or found.hosts != planned.hosts:
+            return planned
+        return attrs.evolve(planned, take_up=found.began_utc)
+
+    def run(
+        self,
+        hosts: Sequence[str] = (),
+        *,
+        fresh: bool = False,
+        progress: Progress = unwatched,
+        **settings: Any,
+    ) -> NightReport:
+        """Makes the checks, writes the reports, tells what is new, removes old nights.
+
+        Args:
+            hosts: Of the suite's hosts, those alone; all of them without.
+            fresh: Begin a night of its own where one was cut off.
+            progress: Told of each step.
+            settings: As :func:`eagleops.workflows.nightly.run.nightly` takes them.
+
+        Raises:
+            UsageError, InventoryError, ProfileError: before anything is touched.
+            NightsError: if nights can be neither read nor written, or another process runs the
+                suite.
+        """
+        store = self.store
+        with _ended_in_order():
+            report = run_night(
+                self._fleet.machine,
+                self.inventory,
+                self.suite,
+                store=store,
+                ledger=self.ledger,
+                hosts=hosts,
+                fresh=fresh,
+                tell=self._tell,
+                progress=progress,
+                **settings,
+            )
+        try:
+            store.prune(self.suite.name, self.suite.keep_nights)
+        except EagleError as error:
+            return _noticed(report, f"Old nights were not removed: {error}")
+        return report
+
+    def _tell(
+        self, report: NightReport, keep: Callable[[str, Mapping[str, Any]], None]
+    ) -> NightReport:
+        """Writes the reports, and sends the messages that were not sent before."""
+        report = self._written(report)
+        for name, webhook in self._webhooks().items():
+            told = dict(report.night.told.get(name) or {})
+            if not told.get("ok"):
+                sent = self._sent(name, webhook, report)
+                if sent is None:
+                    continue
+                keep(name, sent)
+                told = dict(sent)
+            night = attrs.evolve(report.night, told={**report.night.told, name: told})
+            report = attrs.evolve(report, night=night, deliveries={**report.deliveries, name: told})
+        return report
+
+    def _written(self, report: NightReport) -> NightReport:
+        """The report with the places of its files; what cannot be written is told in it."""
+        from eagleops.render.nightly.writing import write_all
+
+        try:
+            places = write_all(report, self.reports, self.suite.prometheus)
+        except (EagleError, OSError) as error:
+            return _noticed(report, f"Not all reports were written: {error}")
+        return attrs.evolve(report, reports={kind: str(at) for kind, at in places.items()})
+
+    def _webhooks(self) -> dict[str, WebhookEntry]:
+        """The suite's webhooks by names that stay, and hold nothing of their URLs."""
+        named: dict[str, WebhookEntry] = {}
+        for webhook in self.suite.notify:
+            number = sum(name.startswith(webhook.shape) for name in named) + 1
+            named[f"{webhook.shape} {number}"] = webhook
+        return named
+
+    def _sent(
+        self, name: str, webhook: WebhookEntry, report: NightReport
+    ) -> Mapping[str, Any] | None:
+        """What became of a message; None where there is nothing to tell this webhook.
+
+        What did not get through in the nights before is told with it.
+        """
+        night = report.night
+        history = told_nights(self.store.history(self.suite.name, facts=False))
+        news = news_with_missed(
+            history, night, lambda before: not (before.told.get(name) or {"ok": True})["ok"]
+        )
+        if not worth_telling(night, news):
+            return None
+        try:
+            url, headers = revealed(webhook.url), revealed(webhook.headers)
+        except ProfileError as error:
+            return {"ok": False, "status": None, "attempts": 0, "problem": str(error)}
+        from eagleops.notify.webhook import Webhook, deliver
+
+        message = _SHAPES[webhook.shape](
+            night, news, report=report.reports.get("html"), secrets=(url, *headers.values())
+        )
+        key = f"{night.uuid}-{name.replace(' ', '-')}"
+        return deliver(Webhook(url, headers), message, key=key).to_dict()
+
+
+def _noticed(report: NightReport, notice: str) -> NightReport:
+    return attrs.evolve(report, notice="\n".join(filter(None, (report.notice, notice))))
+
+
+@contextlib.contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Takes what ends a program for a Ctrl-C meanwhile; only a main thread hears of it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {ending: signal.getsignal(ending) for ending in _ENDINGS}
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    for ending, handler in before.items():
+        if handler is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(ending, interrupt)
+    try:
+        yield
+    finally:
+        for ending, handler in before.items():
+            signal.signal(ending, handler)

@@ -1,0 +1,163 @@
+"""What is not as it was in the last night: driver, packages, machine, engine's files, nccl.conf."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from eagleops.ledger import Header, Run
+from eagleops.ledger.diff import Change, diff
+from eagleops.ledger.lines import named, short
+from eagleops.workflows.nightly.visit import Visit
+from eagleops.workflows.record import installation_parts
+
+FIRST_NIGHT = "first night: nothing to compare with"
+# Of a machine, as parts of a run; `packages` holds those of each interpreter by its name.
+PARTS = ("machine", "gpus")
+PACKAGES = "packages"
+NCCL_CONF = "nccl_conf"
+KINDS = ("driver", "packages", "machine", "engine-files", "nccl-conf")
+
+_DRIVER = frozenset({"driver", "CUDA of the driver"})
+_SYSTEM = ("kernel", "system", "Proxmox", "host's ")
+MOST_TOLD = 6
+
+
+def look(visit: Visit) -> None:
+    """Compares the host with what it was in the last night that looked.
+
+    Raises:
+        Unreachable: if the machine was lost.
+    """
+    if not visit.once("changes"):
+        return
+    visit.heading("what has changed")
+    with visit.guarded("machine"):
+        _installed(visit)
+    with visit.guarded("nccl-conf"):
+        _nccl_conf(visit)
+    visit.log.done(visit.host, "changes")
+
+
+def _installed(visit: Visit) -> None:
+    pythons = dict.fromkeys(
+        profile.python or visit.machine.entry.python for _, profile in visit.profiles
+    )
+    packages: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
+    for python in pythons or (visit.machine.entry.python,):
+        found = installation_parts(visit.machine, python=python, models=[])
+        packages[python] = found[PACKAGES]
+        parts = {part: found[part] for part in PARTS}
+        visit.watch()
+    since = {part: visit.log.facts_before(visit.host, part) for part in (*PARTS, PACKAGES)}
+    visit.log.keep(visit.host, **parts, **{PACKAGES: packages})
+    changes = _changes({part: since[part][0] for part in PARTS}, parts)
+    before, began_utc = since[PACKAGES]
+    for python, body in packages.items():
+        was = (before or {}).get(python)
+        found_now = _changes({PACKAGES: was}, {PACKAGES: body})
+        told = f" ({python})" if len(packages) > 1 else ""
+        changes += [_with(change, told) for change in found_now]
+    known = since["machine"][1] or began_utc
+    _tell(visit, "driver", (c for c in changes if c.what in _DRIVER), known)
+    _tell(visit, "packages", (c for c in changes if _is_package(c)), known)
+    _tell(visit, "machine", (c for c in changes if _is_machine(c)), known)
+    _engine_files(visit, packages.values(), [c for c in changes if c.section == "patches"])
+
+
+def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
+    """As the ledger's ``diff`` tells them; none where nothing was known before."""
+    known = {part: body for part, body in before.items() if body is not None}
+    header = Header(host="", server="", profile="", engine="")
+    new = {part: now[part] for part in known}
+    return list(diff(Run.begin(header, known), Run.begin(header, new)).changes)
+
+
+def _with(change: Change, told: str) -> Change:
+    return Change(change.section, change.what + told, change.before, change.after, change.gpus)
+
+
+def _is_machine(change: Change) -> bool:
+    if change.section == "versions":
+        return change.what.startswith(_SYSTEM)
+    return change.section in {"machine", "clocks"}
+
+
+def _is_package(change: Change) -> bool:
+    return change.section == "versions" and not (_is_machine(change) or change.what in _DRIVER)
+
+
+def _tell(visit: Visit, kind: str, changes: Iterable[Change], since_utc: str) -> None:
+    found = list(changes)
+    if not since_utc:
+        visit.passed(kind, FIRST_NIGHT)
+    elif found:
+        facts = {"changes": [change.to_dict() for change in found], "since_utc": since_utc}
+        visit.faulty(kind, _words(found), value=len(found), facts=facts)
+    else:
+        visit.passed(kind, f"as in the night of {since_utc[:10]}", value=0)
+
+
+def _words(changes: list[Change]) -> str:
+    told = [
+        f"{named(change.what, change.gpus)}: {_side(change.before)} → {_side(change.after)}"
+        for change in changes[:MOST_TOLD]
+    ]
+    more = len(changes) - MOST_TOLD
+    return "; ".join(told) + (f"; and {more} more" if more > 0 else "")
+
+
+def _side(text: str | None) -> str:
+    return "none" if text is None else short(text)
+
+
+def _engine_files(visit: Visit, bodies: Iterable[Mapping[str, Any]], new: list[Change]) -> None:
+    compared = [one for body in bodies for one in body.get("compared") or ()]
+    odd = [f"{one['name']}: {path}" for one in compared for path in _odd(one)]
+    unknown = [f"{one['name']}: {one['problem']}" for one in compared if not one["checked"]]
+    limit = visit.rule("engine-files").limit or 0
+    fresh = f" New since the last night: {_words(new)}." if new else ""
+    if len(odd) > limit:
+        told = ", ".join(odd[:MOST_TOLD])
+        more = f" and {len(odd) - MOST_TOLD} more" if len(odd) > MOST_TOLD else ""
+        message = f"not as the wheel or the commit has them: {told}{more}.{fresh}"
+        facts = {"files": odd, "changes": [change.to_dict() for change in new]}
+        visit.faulty("engine-files", message, value=len(odd), facts=facts)
+    elif not compared:
+        visit.skipped("engine-files", "no engine is installed for the interpreter")
+    elif unknown and len(unknown) == len(compared):
+        visit.skipped("engine-files", f"not compared: {'; '.join(unknown)}")
+    else:
+        names = ", ".join(str(one["name"]) for one in compared)
+        visit.passed("engine-files", f"{names}: as installed", value=len(odd))
+
+
+def _odd(compared: Mapping[str, Any]) -> list[str]:
+    checkout = compared.get("checkout") or {}
+    changed = [*(compared.get("modified") or ()), *(checkout.get("dirty") or ())]
+    found = [f"{change['path']} ({change['state']})" for change in changed]
+    if compared.get("shadowed_by"):
+        found.append(f"shadowed by {compared['shadowed_by']}")
+    return found
+
+
+def _nccl_conf(visit: Visit) -> None:
+    told = visit.machine.call("doctor")[NCCL_CONF]
+    now = {conf["path"]: conf["lines"] for conf in told}
+    before, since_utc = visit.log.facts_before(visit.host, NCCL_CONF)
+    visit.log.keep(visit.host, **{NCCL_CONF: now})
+    if before is None:
+        visit.passed("nccl-conf", FIRST_NIGHT)
+        return
+    show: Callable[[Any], str] = lambda lines: "not there" if lines is None else ", ".join(lines)  # noqa: E731
+    paths = [path for path in {**before, **now} if before.get(path) != now.get(path)]
+    if not paths:
+        visit.passed("nccl-conf", f"as in the night of {since_utc[:10]}")
+        return
+    changed = [
+        f"{path}: {show(before.get(path)) or 'empty'} → {show(now.get(path)) or 'empty'}"
+        for path in paths
+    ]
+    facts = {"before": dict(before), "now": now, "since_utc": since_utc}
+    visit.faulty("nccl-conf", f"{'; '.join(changed)}. NCCL reads it.", facts=facts)

@@ -1,0 +1,108 @@
+"""The user's own commands, and what is expected of them."""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from typing import Any
+
+from eagleops.errors import OperationFailed
+from eagleops.inventory.suite import CommandCheck, SuiteEntry
+from eagleops.remote import redact
+from eagleops.workflows.nightly.visit import Visit
+
+MOST_CHARACTERS = 200
+
+
+def names(suite: SuiteEntry) -> tuple[str, ...]:
+    """The commands that are looked at."""
+    return tuple(name for name, one in suite.commands.items() if one.severity != "off")
+
+
+def run(visit: Visit, name: str) -> None:
+    """Runs one command; one that hangs is ended over there at its limit.
+
+    Raises:
+        Unreachable: if the machine was lost.
+    """
+    visit.heading(f"command {name}")
+    with visit.guarded("command", name):
+        _run(visit, name, visit.suite.commands[name])
+    visit.log.done(visit.host, f"command:{name}")
+
+
+def _run(visit: Visit, name: str, command: CommandCheck) -> None:
+    limit_s = min(command.timeout_s, visit.watch.limits.left_s)
+    try:
+        result = visit.machine.call("execute", argv=list(command.run), time_limit_s=limit_s)
+    except OperationFailed as failed:
+        visit.watch()  # it may be the night's own limit
+        _tell(visit, name, command, failed.problem, well=False)
+        return
+    output = base64.b64decode(result["stdout"]).decode("utf-8", "replace")
+    errors = base64.b64decode(result["stderr"]).decode("utf-8", "replace")
+    figure, problem = _judged(command, result["exit_status"], output)
+    if problem:
+        said = _last_line(errors) or _last_line(output)
+        message = f"{problem}. It said: {said}" if said else problem
+        _tell(visit, name, command, message, well=False, value=figure)
+        return
+    seen = f"{figure:g} {command.unit}".strip() if figure is not None else "as expected"
+    told = f"{seen}, after {result['elapsed_s']:.1f} s"
+    _tell(visit, name, command, told, well=True, value=figure)
+
+
+def _judged(command: CommandCheck, exit_status: int, output: str) -> tuple[float | None, str]:
+    """The figure that it told, and what is not as expected; empty for nothing."""
+    if exit_status != command.exit_status:
+        ended = f"signal {-exit_status}" if exit_status < 0 else f"status {exit_status}"
+        return None, f"ended with {ended}, expected {command.exit_status}"
+    if command.stdout is not None and not re.search(command.stdout, output, re.MULTILINE):
+        return None, f"its output does not hold {command.stdout!r}"
+    if command.number is None:
+        return None, ""
+    figure = _figure(command.number, output)
+    if figure is None:
+        return None, f"its output holds no number by {command.number!r}"
+    shown = f"{figure:g} {command.unit}".strip()
+    if command.lowest is not None and figure < command.lowest:
+        return figure, f"{shown} is below {command.lowest:g}"
+    above = command.highest is not None and figure > command.highest
+    return figure, f"{shown} is above {command.highest:g}" if above else ""
+
+
+def _figure(expression: str, output: str) -> float | None:
+    """The figure in the expression's first group; None where there is none."""
+    found = re.search(expression, output, re.MULTILINE)
+    try:
+        figure = float(found[1]) if found else math.nan
+    except (IndexError, TypeError, ValueError):
+        return None
+    return figure if math.isfinite(figure) else None
+
+
+def _tell(
+    visit: Visit,
+    name: str,
+    command: CommandCheck,
+    message: str,
+    *,
+    well: bool,
+    value: float | None = None,
+) -> None:
+    limit = command.lowest if command.lowest is not None else command.highest
+    more: dict[str, Any] = {"value": value, "unit": command.unit, "limit": limit}
+    more["facts"] = {"run": redact.argv(command.run)}
+    if well:
+        visit.passed("command", message, name, **more)
+    elif command.severity == "warn":
+        visit.warned("command", message, name, **more)
+    else:
+        visit.faulty("command", message, name, **more)
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    line = redact.text(lines[-1]) if lines else ""
+    return line if len(line) <= MOST_CHARACTERS else line[: MOST_CHARACTERS - 1] + "…"

@@ -1,0 +1,185 @@
+"""What a night is going to do: which checks, on which hosts, with which limits. Asks no machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from eagleops.errors import UsageError
+from eagleops.inventory import ContainerEntry, HostEntry, Inventory
+from eagleops.inventory.suite import ProfileCheck, SuiteEntry
+from eagleops.nights.catalogue import KINDS
+from eagleops.nights.finding import SEPARATOR
+from eagleops.nights.rule import asked
+from eagleops.profile import Profile
+from eagleops.view import Column, Table, Text, Tone, View
+from eagleops.workflows.nightly.commands import names as names_of
+
+
+@attrs.frozen(kw_only=True)
+class NightPlan:
+    """A night before it begins.
+
+    Attributes:
+        hosts: Those that it looks at.
+        profiles: What it launches, in order, each with what the suite says of it.
+        machine_of: Per host the machine that it stands on: hosts of one are looked at one after
+            the other.
+        asked: As :attr:`eagleops.nights.night.Night.asked`.
+        take_up: When the night began that would be taken up; None for none.
+    """
+
+    inventory: Inventory
+    suite: SuiteEntry
+    hosts: tuple[str, ...]
+    profiles: tuple[tuple[ProfileCheck, Profile], ...]
+    machine_of: Mapping[str, str]
+    asked: Mapping[str, tuple[str, ...]]
+    take_up: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether it can be done."""
+        return True
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as the ``nightly --dry-run --json`` document's body."""
+        suite = self.suite
+        return {
+            "ok": self.ok,
+            "host": self.hosts[0] if len(self.hosts) == 1 else None,
+            "dry_run": True,
+            "suite": suite.name,
+            "hosts": list(self.hosts),
+            "checks": [
+                {"id": check, "host": host, **self._ruled(check)}
+                for host in self.hosts
+                for check in self.asked[host]
+            ],
+            "profiles": [{"profile": c.profile, "pin": c.pin} for c, _ in self.profiles],
+            "busy": suite.busy,
+            "restore": suite.restore,
+            "limit_s": suite.limit_s,
+            "schedule": suite.schedule,
+            "take_up": self.take_up,
+        }
+
+    def view(self) -> View:
+        """A line a check, and what is done where somebody uses the GPUs."""
+        same = len({self.asked[host] for host in self.hosts}) == 1
+        tables = [self._table(self.hosts[0], ", ".join(self.hosts))] if same else []
+        if not same:
+            tables = [self._table(host, host) for host in self.hosts]
+        notes = [Text(self._manners())]
+        if self.take_up:
+            began = self.take_up[:16].replace("T", " ")
+            notes.append(
+                Text(f"The night of {began} UTC was cut off, and is taken up.", Tone.WARNING)
+            )
+        profiles = ", ".join(check.profile for check, _ in self.profiles) or "no profile"
+        head = f"{self.suite.name}: {len(self.hosts)} hosts, {profiles}; nothing was touched"
+        return View(tuple(tables), Text(f"{head} (dry run)"), tuple(notes))
+
+    def _repr_html_(self) -> str:
+        return self.view().to_html()
+
+    def _table(self, host: str, title: str) -> Table:
+        rows = []
+        for check in self.asked[host]:
+            ruled = self._ruled(check)
+            limit = "" if ruled["limit"] is None else f"{ruled['limit']:,g} {ruled['unit']}"
+            kind = KINDS[check.partition(SEPARATOR)[0]]
+            rows.append((check, ruled["severity"], limit.strip(), kind.reads))
+        columns = (
+            Column("check", wrap=False),
+            Column("a fault is", wrap=False),
+            Column("limit", "right", wrap=False),
+            Column("looks at"),
+        )
+        return Table(columns, tuple(rows), title=title)
+
+    def _ruled(self, check: str) -> dict[str, Any]:
+        kind, _, subject = check.partition(SEPARATOR)
+        rule = self.suite.rule(check)
+        severity: str = rule.severity
+        limit, unit = rule.limit, rule.kind.unit
+        command = self.suite.commands.get(subject) if kind == "command" else None
+        if command is not None:
+            severity = command.severity or severity
+            limit = command.lowest if command.lowest is not None else command.highest
+            unit = command.unit
+        return {"severity": severity, "limit": limit, "unit": unit}
+
+    def _manners(self) -> str:
+        suite = self.suite
+        used = {
+            "skip": "what needs idle GPUs is skipped",
+            "wait": f"it is waited for {suite.wait_limit_s:.0f} s at most",
+            "force": "a reset ends what it may",
+        }[suite.busy]
+        restored = ""
+        if suite.restore:
+            restored = "; a server that eagleops launched is stopped, and started again afterwards"
+        return (
+            f"Where somebody uses the GPUs, {used}{restored}. "
+            f"The night ends after {suite.limit_s:.0f} s."
+        )
+
+
+def plan_night(inventory: Inventory, suite: SuiteEntry, hosts: Sequence[str] = ()) -> NightPlan:
+    """What a night of ``suite`` does.
+
+    Args:
+        inventory: Whose hosts and profiles are meant.
+        suite: What is checked.
+        hosts: Of the suite's hosts (or groups of them), those alone; all of them without.
+
+    Raises:
+        UsageError: if a host is not one of the suite's.
+        InventoryError, ProfileError: if a host or a profile is not there.
+    """
+    every = {entry.name: entry for entry in inventory.suite_targets(suite)}
+    chosen = tuple(dict.fromkeys(entry.name for name in hosts for entry in inventory.targets(name)))
+    for name in chosen:
+        if name not in every:
+            raise UsageError(
+                problem=f"{name} is no host of the suite {suite.name}",
+                where=suite.origin or inventory.file,
+                way_out=f"Its hosts are {', '.join(every)}.",
+            )
+    names = tuple(name for name in every if name in chosen or not chosen)
+    profiles = tuple((check, inventory.profile(check.profile)) for check in suite.profiles)
+    checks = asked(suite.rule, [check.profile for check in suite.profiles], names_of(suite))
+    return NightPlan(
+        inventory=inventory,
+        suite=suite,
+        hosts=names,
+        profiles=profiles,
+        machine_of={
+            name: entry.on if isinstance(entry, ContainerEntry) else name
+            for name, entry in every.items()
+        },
+        asked={
+            name: tuple(c for c in checks if c not in _pointless(suite, entry))
+            for name, entry in every.items()
+        },
+    )
+
+
+def _pointless(suite: SuiteEntry, entry: HostEntry | ContainerEntry) -> set[str]:
+    """The checks that nothing is ever found by on that host."""
+    found = {f"pin:{check.profile}" for check in suite.profiles if check.pin is None}
+    if not by_ssh(entry):
+        found.add("host-key")
+    if not suite.restore:
+        found.add("restore")
+    return found
+
+
+def by_ssh(entry: HostEntry | ContainerEntry) -> bool:
+    """Whether a machine is reached by an SSH connection of its own."""
+    if isinstance(entry, ContainerEntry):
+        return bool(entry.address)
+    return entry.transport == "ssh"

@@ -1,0 +1,276 @@
+"""Nightly: a suite's pass over its hosts, unattended, as one night that is kept."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from eagleops._version import __version__
+from eagleops.errors import EagleError
+from eagleops.inventory import Inventory
+from eagleops.inventory.suite import SuiteEntry
+from eagleops.ledger.run import new_uuid, now_utc
+from eagleops.machine import Machine
+from eagleops.nights.faults import news
+from eagleops.nights.night import Night, Outcome
+from eagleops.nights.store import NightStore
+from eagleops.workflows.nightly.figures import CHECKS, trend_of
+from eagleops.workflows.nightly.host_pass import HostPass
+from eagleops.workflows.nightly.limits import Limits
+from eagleops.workflows.nightly.night_log import (
+    NightLog,
+    told_nights,
+    unsettled,
+    without,
+)
+from eagleops.workflows.nightly.plan import NightPlan, plan_night
+from eagleops.workflows.nightly.report import NightReport
+from eagleops.workflows.nightly.visit import Visit
+from eagleops.workflows.progress import Progress, Step, unwatched
+from eagleops.workflows.trend import TrendReport
+
+Tell = Callable[[NightReport, Callable[[str, Mapping[str, Any]], None]], NightReport]
+REGAIN_S = 120.0
+# Nights whose facts a host is compared with: one that was dead for so long is new.
+NIGHTS_WITH_FACTS = 30
+# How far back a night is looked for that left something to be put right.
+NIGHTS_WITH_LEFTOVERS = 5
+POLL_S = 0.2
+
+
+def nightly(
+    machines: Callable[[str], Machine],
+    inventory: Inventory,
+    suite: SuiteEntry,
+    *,
+    store: NightStore,
+    ledger: Path | None,
+    hosts: Sequence[str] = (),
+    fresh: bool = False,
+    now: Callable[[], str] = now_utc,
+    tell: Tell | None = None,
+    regain_s: float = REGAIN_S,
+    progress: Progress = unwatched,
+    **bench_settings: Any,
+) -> NightReport:
+    """Makes a suite's checks; what it found is kept after each of them.
+
+    A night that was cut off is taken up, and what it left on its hosts is put right. Hosts are
+    looked at side by side, those of one machine one after the other; one profile is measured
+    at a time.
+
+    Args:
+        machines: A machine by its name in the inventory.
+        inventory: Whose profiles are launched.
+        suite: What is checked.
+        store: Where nights are kept.
+        ledger: The ledger's file; None for the user's own.
+        hosts: Of the suite's hosts, those alone; all of them without.
+        fresh: Begin a night of its own where one was cut off.
+        now: This client's clock, RFC 3339.
+        tell: Called with the report before the night is closed, and with what keeps the fate
+            of a message: writes reports and sends messages, once even if it is cut off.
+        regain_s: How long a host that was lost is awaited, in seconds.
+        progress: Told of each step.
+        bench_settings: ``direct`` and ``api_key``, as
+            :func:`eagleops.workflows.bench.bench` takes them.
+
+    Raises:
+        UsageError, InventoryError, ProfileError: before anything is touched.
+        NightsError: if nights can be neither read nor written, or another process runs the suite.
+    """
+    plan = plan_night(inventory, suite, hosts)
+    with store.lock(suite.name):
+        log = _begun(plan, store, fresh=fresh, now=now)
+        limits = Limits(suite.limit_s)
+        visits = _Visits(
+            machines, plan, log, limits, ledger, regain_s, progress, dict(bench_settings)
+        )
+        outcome = visits.run()
+        night = log.ending(outcome, now())
+        report = NightReport(
+            night,
+            news((*log.told_before, night), night),
+            log.told_before[-suite.history_nights :],
+            visits.trends(),
+            notice="\n".join(filter(None, (*visits.notices(), store.notice))),
+        )
+        if tell is not None and outcome != "interrupted":
+            report = tell(report, log.tell)
+        ended = log.end(outcome, night.ended_utc or now())
+        return attrs.evolve(report, night=ended)
+
+
+def _begun(plan: NightPlan, store: NightStore, *, fresh: bool, now: Callable[[], str]) -> NightLog:
+    """The night that was cut off, or a new one that has taken over what older ones left."""
+    suite, began_utc = plan.suite, now()
+    every = store.history(suite.name, facts=False)
+    told_before = told_nights(every)
+    with_facts = store.history(suite.name, NIGHTS_WITH_FACTS)
+    found = None if fresh else store.unfinished(suite.name, suite.resume_within_s, began_utc)
+    if found is not None and found.hosts == plan.hosts:
+        return NightLog(store, found, with_facts, told_before, taken_up=True)
+    night = Night(
+        suite=suite.name,
+        uuid=new_uuid(),
+        began_utc=began_utc,
+        client=socket.gethostname(),
+        user=_user(),
+        eagleops=__version__,
+        hosts=plan.hosts,
+        asked=plan.asked,
+    )
+    log = NightLog(store, night, with_facts, told_before)
+    _take_over(log, store.latest(suite.name, NIGHTS_WITH_LEFTOVERS))
+    return log
+
+
+def _take_over(log: NightLog, nights: Iterable[Night]) -> None:
+    """Notes tonight what older nights have left to be put right, and there no longer."""
+    for old in nights:
+        left = {host: of for host, of in unsettled(old).items() if host in log.night.hosts}
+        for host, entries in left.items():
+            mine = log.journal(host)
+            log.note(host, **{name: mine.get(name) or entry for name, entry in entries.items()})
+            log.left_over.append(f"{host}: the night of {old.began_utc[:16]} left it as it was")
+        if left:
+            log.store.write(without(old, left))
+
+
+@attrs.define(eq=False)
+class _Visits:
+    """The hosts of one night, looked at side by side where they share nothing."""
+
+    machines: Callable[[str], Machine]
+    plan: NightPlan
+    log: NightLog
+    limits: Limits
+    ledger: Path | None
+    regain_s: float
+    progress: Progress
+    bench_settings: dict[str, Any]
+    _measuring: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    _passes: list[HostPass] = attrs.field(factory=list, init=False)
+    _broken: list[BaseException] = attrs.field(factory=list, init=False)
+    _notices: list[str] = attrs.field(factory=list, init=False)
+
+    def run(self) -> Outcome:
+        """Looks at every host, and says how the night ended."""
+        groups = self._groups()
+        threads = [
+            threading.Thread(target=self._visit, args=(group,), name=f"nightly {group[0]}")
+            for group in groups
+        ]
+        if len(groups) > 1:
+            self.progress = _headings_only(self.progress)
+        for thread in threads:
+            thread.daemon = True
+            thread.start()
+        self._await(threads)
+        if self._broken:
+            raise self._broken[0]
+        reasons = {one.ended.reason for one in self._passes if one.ended is not None}
+        if self.limits.interrupted or "interrupted" in reasons:
+            return "interrupted"
+        return "time_limit" if reasons else "done"
+
+    def trends(self) -> tuple[TrendReport, ...]:
+        """The history of each figure that was judged, tonight or in the nights before."""
+        found = []
+        for visit in (one.visit for one in self._passes):
+            for check, profile in visit.profiles:
+                for metric in CHECKS:
+                    key = (visit.host, profile.name, metric)
+                    if key not in self.log.trends and visit.rule(CHECKS[metric]).on:
+                        try:
+                            told = trend_of(visit, profile.name, metric, check)
+                        except EagleError:
+                            continue  # nothing was ever measured, or nothing can be judged
+                        self.log.trends[key] = told
+                    if key in self.log.trends:
+                        found.append(self.log.trends[key])
+        return tuple(found)
+
+    def notices(self) -> tuple[str, ...]:
+        """What a person should know besides."""
+        taken_up = ""
+        if self.log.taken_up:
+            began = self.log.night.began_utc[:16].replace("T", " ")
+            taken_up = f"The night of {began} UTC had been cut off, and was taken up."
+        left = [
+            f"{host}: not put right yet; the next night does it"
+            for host in unsettled(self.log.night)
+        ]
+        return (*filter(None, (taken_up,)), *self.log.left_over, *left)
+
+    def _groups(self) -> list[list[str]]:
+        """Hosts by the machine that they stand on."""
+        by_machine: dict[str, list[str]] = {}
+        for host in self.plan.hosts:
+            by_machine.setdefault(self.plan.machine_of[host], []).append(host)
+        return list(by_machine.values())
+
+    def _await(self, threads: list[threading.Thread]) -> None:
+        """Waits for all hosts; the first Ctrl-C ends the night in order, a second at once."""
+        while not self._joined(threads):
+            self.limits.interrupt()
+
+    @staticmethod
+    def _joined(threads: list[threading.Thread]) -> bool:
+        """Whether all have ended before somebody pressed Ctrl-C."""
+        try:
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(POLL_S)
+        except KeyboardInterrupt:
+            return False
+        return True
+
+    def _visit(self, group: list[str]) -> None:
+        try:
+            for host in group:
+                one = HostPass(self._of(host))
+                self._passes.append(one)
+                one.run()
+        except BaseException as error:  # noqa: BLE001 - it is raised where it can be told
+            self._broken.append(error)
+
+    def _of(self, host: str) -> Visit:
+        return Visit(
+            machine=self.machines(host),
+            suite=self.plan.suite,
+            inventory=self.plan.inventory,
+            profiles=self.plan.profiles,
+            log=self.log,
+            watch=self.limits.watch(),
+            ledger=self.ledger,
+            told=self.progress,
+            measuring=self._measuring,
+            bench_settings=self.bench_settings,
+            regain_s=self.regain_s,
+        )
+
+
+def _headings_only(progress: Progress) -> Progress:
+    """Of several hosts at once, what each begins: their steps would mix."""
+    lock = threading.Lock()
+
+    def tell(step: Step) -> None:
+        if step.stage.startswith("$") and not step.event:
+            with lock:
+                progress(step)
+
+    return tell
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name
+        return ""

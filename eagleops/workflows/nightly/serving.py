@@ -1,0 +1,196 @@
+"""A profile in a night: launched, its environment proved, measured, judged, and ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eagleops.errors import (
+    CannotTell,
+    CheckFailed,
+    EagleError,
+    OperationFailed,
+    ServerDied,
+    ServerNotReady,
+    Unreachable,
+)
+from eagleops.inventory.suite import ProfileCheck
+from eagleops.measuring import prompts
+from eagleops.profile import Profile
+from eagleops.workflows.bench import Settings
+from eagleops.workflows.bench_record import bench_and_record
+from eagleops.workflows.bench_result import BenchResult
+from eagleops.workflows.launch import LaunchReport
+from eagleops.workflows.nightly import commands
+from eagleops.workflows.nightly.clearing import Busy, Clearing
+from eagleops.workflows.nightly.figures import judge
+from eagleops.workflows.nightly.night_log import LAUNCHED
+from eagleops.workflows.nightly.report import CANNOT_TELL
+from eagleops.workflows.nightly.restoring import end_launched
+from eagleops.workflows.nightly.users import server_name
+from eagleops.workflows.nightly.visit import Visit
+from eagleops.workflows.record import launch_and_record
+
+# Failures of a launch that say that somebody is at the machine, and nothing of the profile.
+_IN_USE = frozenset({"gpu_busy", "launch_in_progress", "locked"})
+LOCK_POLL_S = 0.5
+
+
+def serve(visit: Visit, clearing: Clearing, check: ProfileCheck, profile: Profile) -> None:
+    """Every check of one profile; its server has ended afterwards.
+
+    Raises:
+        Unreachable: if the machine was lost.
+        Ended: if the night is over. In both cases whoever called ends the server.
+    """
+    name = profile.name
+    if not visit.once(f"profile:{name}"):
+        return
+    visit.heading(f"profile {name}")
+    with visit.guarded("launch", name):
+        try:
+            levels = clearing.free()
+            _tell_free(visit)
+            _in_turn(visit, check, profile, levels)
+        except Busy as busy:
+            tell_busy(visit, busy)
+            visit.skipped("launch", "the GPUs are used: see `busy`", name)
+    with visit.watch.shielded():
+        end_launched(visit)
+    visit.log.done(visit.host, f"profile:{name}")
+
+
+def run_commands(visit: Visit, clearing: Clearing) -> None:
+    """The user's own commands, on GPUs that nobody uses: they may need them.
+
+    Raises:
+        Unreachable: if the machine was lost.
+    """
+    left = [name for name in commands.names(visit.suite) if visit.once(f"command:{name}")]
+    if not left:
+        return
+    visit.heading("commands")
+    try:
+        clearing.free()
+    except Busy as busy:
+        tell_busy(visit, busy)
+        for name in left:
+            visit.skipped("command", "the GPUs are used: see `busy`", name)
+        return
+    _tell_free(visit)
+    for name in left:
+        commands.run(visit, name)
+
+
+def tell_busy(visit: Visit, busy: Busy) -> None:
+    """Says who uses the GPUs, and that nobody was disturbed."""
+    visit.skipped("busy", f"the GPUs are {busy.words}", facts=busy.users.to_dict())
+
+
+def _tell_free(visit: Visit) -> None:
+    if visit.log.night.finding(visit.host, "busy") is None:
+        visit.passed("busy", "nobody uses the GPUs")
+
+
+def _in_turn(
+    visit: Visit, check: ProfileCheck, profile: Profile, levels: Mapping[str, int]
+) -> None:
+    name = profile.name
+    launched = _launched(visit, profile, levels)
+    if launched is None:
+        return
+    if not _environment(visit, name, launched):
+        why = "not measured: the environment of its workers is not the profile's"
+        for kind in ("throttling", "speed"):
+            visit.skipped(kind, why, name, run_id=launched.run_id)
+        return
+    measured = _measured(visit, name, launched)
+    if measured is not None:
+        judge(visit, check, measured)
+
+
+def _launched(visit: Visit, profile: Profile, levels: Mapping[str, int]) -> LaunchReport | None:
+    name = profile.name
+    server = server_name(name)
+    visit.log.note(visit.host, **{LAUNCHED: server})
+    try:
+        report = launch_and_record(
+            visit.ledger,
+            visit.machine,
+            profile,
+            name=server,
+            reset_first=False,
+            idle_mib=levels,
+            timeout_s=min(visit.suite.ready_limit_s, visit.watch.limits.left_s),
+            progress=visit.progress,
+        )
+    except Unreachable:
+        raise
+    except OperationFailed as failed:
+        if failed.kind in _IN_USE:
+            raise Busy(f"used: {failed.problem}", visit.users()) from failed
+        visit.faulty("launch", _words(failed), name)
+    except ServerNotReady as late:
+        visit.watch()  # it may be the night's own limit
+        visit.faulty("launch", f"{late.problem}. The night has ended it.", name)
+    except ServerDied as died:
+        visit.faulty("launch", _words(died), name, facts={"log_tail": list(died.log_tail[-10:])})
+    except CannotTell as blind:
+        visit.warned("launch", _words(blind), name, facts={CANNOT_TELL: True})
+    except EagleError as error:
+        visit.faulty("launch", _words(error), name)
+    else:
+        ready_s = report.ready_s or 0.0
+        message = f"ready after {ready_s:.1f} s"
+        visit.passed(
+            "launch", message, name, value=round(ready_s, 3), unit="s", run_id=report.run_id
+        )
+        return report
+    return None
+
+
+def _environment(visit: Visit, name: str, launched: LaunchReport) -> bool:
+    """Whether a measurement of these workers would be one of the profile."""
+    environment = launched.environment
+    if environment is None:
+        visit.skipped("environment", "nobody looked", name, run_id=launched.run_id)
+        return True
+    told = environment.view().conclusion.text
+    status = environment.exit_status
+    if status == 0:
+        visit.passed("environment", told, name, run_id=launched.run_id)
+    elif status == CannotTell.exit_status:
+        # A blind witness is worth a word once, and no alarm: a fault begins, and does not fail.
+        facts = {CANNOT_TELL: True}
+        visit.warned("environment", told, name, run_id=launched.run_id, facts=facts)
+    else:
+        visit.faulty("environment", told, name, run_id=launched.run_id)
+    return status != 1
+
+
+def _measured(visit: Visit, name: str, launched: LaunchReport) -> BenchResult | None:
+    asked = visit.suite.measure
+    settings = Settings(asked.runs, asked.tokens, asked.warmups, prompts.prompt(asked.prompt))
+    while not visit.measuring.acquire(timeout=LOCK_POLL_S):
+        visit.watch()
+    try:
+        return bench_and_record(
+            visit.ledger,
+            visit.machine,
+            launched.server.name,
+            settings,
+            progress=visit.progress,
+            **visit.bench_settings,
+        )
+    except CannotTell as blind:
+        facts = {CANNOT_TELL: True}
+        visit.skipped("speed", _words(blind), name, run_id=launched.run_id, facts=facts)
+    except CheckFailed as failed:
+        message = f"could not be measured: {_words(failed)}"
+        visit.faulty("speed", message, name, run_id=launched.run_id)
+    finally:
+        visit.measuring.release()
+    return None
+
+
+def _words(error: EagleError) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,176 @@
+"""Who uses a machine's GPUs: what a night must leave alone, and what it may clear away. Pure.
+
+Somebody uses a GPU who has its device file open, unless he is one of these:
+
+* a bystander (:func:`eagleops.process.bystander`): a monitor, a display server, DCGM;
+* what a server of eagleops left behind that has ended or was lost: that is stale;
+* a server that an earlier night launched and did not live to end.
+
+An orphan that eagleops did not launch counts as a user: a worker whose parent crashed and a
+job that somebody left running with nohup look alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import attrs
+
+from eagleops.gpu import Gpu
+from eagleops.process import Process, bystander, judge
+from eagleops.server import ServerFacts
+from eagleops.snapshot import Snapshot, idle_levels, plan_reset
+
+# What a night calls its servers: a profile's name after it. Nobody else's server is named so.
+NIGHTLY = "nightly-"
+# Of a GPU's time; NVML tells it of the last sixth of a second to a second.
+AT_WORK_PCT = 5
+MOST_NAMED = 4
+_NAME_LENGTH = 64
+
+
+def server_name(profile: str) -> str:
+    """What a night calls its server of ``profile``."""
+    return f"{NIGHTLY}{profile}"[:_NAME_LENGTH]
+
+
+@attrs.frozen
+class Users:
+    """Who uses the GPUs.
+
+    Attributes:
+        servers: Servers of eagleops that live and hold a GPU, or are about to.
+        working: The names of those whose GPUs are at work.
+        others: Processes that a reset of this target may end, and that are not stale.
+        foreign: Processes that it may not: another container's, say. PIDs are those of
+            whoever saw them.
+        stale: What servers left behind that have ended, by the server's name.
+        unseen: The GPUs whose memory is held by nobody that can be seen.
+        levels: The memory at which each GPU counts as free, in MiB by its index: the
+            machine's own level, and what bystanders hold.
+    """
+
+    servers: tuple[ServerFacts, ...] = ()
+    working: tuple[str, ...] = ()
+    others: tuple[Process, ...] = ()
+    foreign: tuple[Process, ...] = ()
+    stale: tuple[tuple[str, tuple[Process, ...]], ...] = ()
+    unseen: tuple[Gpu, ...] = ()
+    levels: dict[str, int] = attrs.field(factory=dict)
+
+    @property
+    def anybody(self) -> bool:
+        """Whether the GPUs are used."""
+        return bool(self.servers or self.others or self.foreign or self.unseen)
+
+    @property
+    def words(self) -> str:
+        """Who it is, for people: PID, user, title."""
+        told = [*map(_server_words, self.servers), *map(_words, (*self.others, *self.foreign))]
+        told += [f"GPU {gpu.index}: {gpu.used_mib:,} MiB by nobody in sight" for gpu in self.unseen]
+        more = len(told) - MOST_NAMED
+        return ", ".join(told[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The users as a finding's facts."""
+        return {
+            "servers": [server.name for server in self.servers],
+            "holders": [
+                {
+                    "pid": process.pid,
+                    "user": process.user,
+                    "title": process.title or process.comm,
+                    "container": process.container,
+                    "gpus": list(process.gpu_devices),
+                }
+                for process in (*self.others, *self.foreign)
+            ],
+            "unseen_mib": {str(gpu.index): gpu.used_mib for gpu in self.unseen},
+        }
+
+
+def users_of(look: Snapshot, host: Snapshot | None, idle_mib: int) -> Users:
+    """Who uses the GPUs of a target.
+
+    Args:
+        look: What the target itself sees.
+        host: For a container, what its host sees, narrowed to the container
+            (:func:`eagleops.snapshot.container_processes`); None where it cannot be asked.
+        idle_mib: So much memory in use still counts as an idle GPU.
+    """
+    alive = {server.name: server for server in look.servers if server.is_alive}
+    living = {name: server for name, server in alive.items() if not name.startswith(NIGHTLY)}
+    holding = {p.server for p in look.processes if p.holds_gpu and p.server in living}
+    others, foreign = [], []
+    stale: dict[str, list[Process]] = {}
+    for process in _holders(look):
+        if process.server in living:
+            continue
+        judged = judge(process, look.viewpoint)
+        if process.server is not None and judged.kill:
+            stale.setdefault(process.server, []).append(process)
+        elif judged.kill:
+            others.append(process)
+        else:
+            foreign.append(process)
+    if host is not None:
+        foreign += _beyond(look, host)
+    spare = [judged for judged in plan_reset(look).spare if bystander(judged.process)]
+    levels = idle_levels(look, idle_mib, spare)
+    seen = {index for process in (*_holders(look),) for index in process.gpu_devices}
+    explained = _uuids(foreign, host) if host is not None else set()
+    unseen = tuple(
+        gpu
+        for gpu in look.gpus
+        if gpu.holds_more_than(levels[str(gpu.index)])
+        and gpu.index not in seen
+        and gpu.uuid not in explained
+    )
+    servers = [s for name, s in living.items() if name in holding or s.state == "starting"]
+    return Users(
+        servers=tuple(servers),
+        working=tuple(server.name for server in servers if _at_work(look, server.name)),
+        others=tuple(others),
+        foreign=tuple(foreign),
+        stale=tuple((name, tuple(found)) for name, found in stale.items()),
+        unseen=unseen,
+        levels=levels,
+    )
+
+
+def _holders(look: Snapshot) -> tuple[Process, ...]:
+    return tuple(p for p in look.processes if p.holds_gpu and not bystander(p))
+
+
+def _beyond(look: Snapshot, host: Snapshot) -> Iterator[Process]:
+    """Whom only the host sees at the container's GPUs."""
+    shared = {gpu.uuid for gpu in look.gpus if gpu.uuid}
+    known = {process.pid for process in look.processes}
+    indices = {gpu.index for gpu in host.gpus if gpu.uuid in shared}
+    for process in host.neighbours:
+        if indices.intersection(process.gpu_devices) and not bystander(process):
+            yield process
+    for process in _holders(host):
+        if process.container_pid not in known and indices.intersection(process.gpu_devices):
+            yield process
+
+
+def _uuids(processes: Iterable[Process], host: Snapshot) -> set[str | None]:
+    held = {index for process in processes for index in process.gpu_devices}
+    return {gpu.uuid for gpu in host.gpus if gpu.index in held}
+
+
+def _at_work(look: Snapshot, server: str) -> bool:
+    mine = {i for p in look.processes if p.server == server for i in p.gpu_devices}
+    return any(gpu.index in mine and (gpu.utilization_pct or 0) > AT_WORK_PCT for gpu in look.gpus)
+
+
+def _words(process: Process) -> str:
+    whose = f", {process.user}" if process.user else ""
+    where = f", container {process.container}" if process.container else ""
+    return f"PID {process.pid} ({process.title or process.comm}{whose}{where})"
+
+
+def _server_words(server: ServerFacts) -> str:
+    return f"server {server.name} ({server.state}, PID {server.pid})"
