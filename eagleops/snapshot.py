@@ -50,6 +50,8 @@ class Snapshot:
     Attributes:
         gpu_source: ``nvml``, ``nvidia-smi`` or ``none``.
         gpu_problem: What kept the GPUs from being read whole, and the way out; None for nothing.
+        driver_found: Whether anything of a driver is on the machine: if not it shows no GPU for a
+            reason, where one that does not answer may hide some.
         processes: Holders of GPU device files, processes in a GPU's list, and the trees of
             launched servers.
         viewpoint: Where the target stands: on the machine itself, or in a container of it.
@@ -65,6 +67,7 @@ class Snapshot:
     servers: tuple[ServerFacts, ...]
     viewpoint: Viewpoint
     neighbours: tuple[Process, ...] = ()
+    driver_found: bool = True
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Snapshot:
@@ -79,7 +82,13 @@ class Snapshot:
             tuple(map(Process.from_dict, data["processes"])),
             tuple(map(ServerFacts.from_dict, data["servers"])),
             Viewpoint(machine.uid, machine.user, machine.container, pid_ns=machine.pid_ns),
+            driver_found=data["driver_found"],
         )
+
+    @property
+    def gpus_are_hidden(self) -> bool:
+        """Whether a driver is there and shows no GPU: what it does not tell is not "none"."""
+        return self.driver_found and not self.gpus
 
     @property
     def a_gpu_is_lost(self) -> bool:

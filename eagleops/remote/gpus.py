@@ -72,6 +72,7 @@ class Gpus:
         self._nvml: Optional[Nvml] = None
         self._smi: Optional[NvidiaSmi] = None
         self._refusals: List[str] = []
+        self._library_found = bool(context.options["nvml"])
         if context.options["nvml"]:
             self._open_nvml()
         if self._nvml is None:
@@ -83,6 +84,11 @@ class Gpus:
         if self._nvml is not None:
             return "nvml"
         return "none" if self._smi is None else "nvidia-smi"
+
+    @property
+    def driver_found(self) -> bool:
+        """Whether anything of a driver is here: its library, or nvidia-smi."""
+        return self._smi is not None or self._library_found
 
     def __enter__(self) -> "Gpus":
         return self
@@ -120,6 +126,7 @@ class Gpus:
             self._nvml = within(self._context, LIMIT_S, Nvml)
         except NvmlUnavailable as unavailable:
             self._refusals.append(str(unavailable))
+            self._library_found = bool(unavailable.driver_said)
         except Failure as failure:
             self._refusals.append(failure.message)
 

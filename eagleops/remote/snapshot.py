@@ -33,12 +33,13 @@ def snapshot(
     yield {"event": "reading"}
     processes.require_own_proc()
     with Gpus(context) as gpus:
-        reading, source = gpus.read(), gpus.source
+        reading, source, driver_found = gpus.read(), gpus.source, gpus.driver_found
     found, unreadable = read_processes(context, reading)
     return {
         "machine": dict(machine(), unreadable_processes=unreadable),
         "gpu_source": source,
         "gpu_problem": reading.problem,
+        "driver_found": driver_found,
         "driver_version": reading.driver_version,
         "gpus": reading.gpus,
         "processes": found,

@@ -13,10 +13,6 @@ from eagleops.process import Process
 from eagleops.snapshot import Snapshot
 from eagleops.workflows.progress import Progress, events_of
 
-# gpu_source of a machine that has neither NVML nor nvidia-smi: there is nothing to drain,
-# which is not the same as a driver that does not answer.
-NO_DRIVER = "none"
-
 
 @attrs.frozen
 class Drain:
@@ -45,10 +41,12 @@ class Drain:
 def require_readable(machine: Machine, snapshot: Snapshot) -> None:
     """Refuses to go on blindly where a driver is there and does not answer.
 
+    Without any driver there is nothing to drain.
+
     Raises:
         CannotTell: with the driver's problem.
     """
-    if not snapshot.gpus and snapshot.gpu_source != NO_DRIVER:
+    if snapshot.gpus_are_hidden:
         raise CannotTell(
             problem=f"the GPUs cannot be read: {snapshot.gpu_problem}",
             where=machine.name,

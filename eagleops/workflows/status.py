@@ -28,9 +28,11 @@ class StatusReport:
     """A machine as it is now.
 
     Attributes:
-        gpu_problem: Why no GPU could be read; empty where there is none.
+        gpu_problem: Why not every GPU could be read; empty for nothing.
         holders: The processes that hold a GPU, by PID of the machine that was asked.
         notes: What a reader should know of how this was seen.
+        driver_found: Whether anything of a GPU driver is there. A machine without is looked at as
+            it is; whether it ought to have one is for doctor to say.
     """
 
     host: str
@@ -39,11 +41,13 @@ class StatusReport:
     holders: tuple[Process, ...]
     servers: tuple[ServerFacts, ...]
     notes: tuple[str, ...] = ()
+    driver_found: bool = True
 
     @property
     def ok(self) -> bool:
-        """Whether the GPUs could be read and no server is lost."""
-        return not self.gpu_problem and all(server.state != "lost" for server in self.servers)
+        """Whether all GPUs that a driver has could be read and no server is lost."""
+        told = not (self.gpu_problem and self.driver_found)
+        return told and all(server.state != "lost" for server in self.servers)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as the ``status --json`` document's body."""
@@ -52,6 +56,7 @@ class StatusReport:
             "host": self.host,
             "gpus": [{**gpu.to_dict(), "holders": self._pids_on(gpu)} for gpu in self.gpus],
             "gpu_problem": self.gpu_problem or None,
+            "driver_found": self.driver_found,
             "holders": [process.to_dict() for process in self.holders],
             "servers": [server.to_dict() for server in self.servers],
             "notes": list(self.notes),
@@ -59,7 +64,8 @@ class StatusReport:
 
     def view(self) -> View:
         """GPUs, holders and servers, a table each."""
-        problem = Text(f"{self.host}: {self.gpu_problem}" if self.gpu_problem else "", Tone.BAD)
+        tone = Tone.BAD if self.driver_found else Tone.WARNING
+        problem = Text(f"{self.host}: {self.gpu_problem}" if self.gpu_problem else "", tone)
         tables = (self._gpu_table(), self._holder_table(), self._server_table())
         return View(tables, problem, tuple(Text(note, Tone.WARNING) for note in self.notes))
 
@@ -151,5 +157,11 @@ def status(machine: Machine, *, progress: Progress = unwatched) -> StatusReport:
             holders = tuple(p for p in inside.processes if p.holds_gpu)
             notes = (f"Holders as {machine.outer.name} sees them: PIDs are the host's.",)
     return StatusReport(
-        machine.name, snapshot.gpus, snapshot.gpu_problem or "", holders, snapshot.servers, notes
+        machine.name,
+        snapshot.gpus,
+        snapshot.gpu_problem or "",
+        holders,
+        snapshot.servers,
+        notes,
+        snapshot.driver_found,
     )

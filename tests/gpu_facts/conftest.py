@@ -148,3 +148,12 @@ def build(tmp_path: Path) -> Callable[..., Path]:
         return library
 
     return compile_it
+
+
+@pytest.fixture
+def empty_library(tmp_path: Path) -> Path:
+    """A libnvidia-ml.so.1 without any function: it stands before a real one, if there is."""
+    compiler = needs.program("cc", "gcc")
+    library = tmp_path / "libnvidia-ml.so.1"
+    subprocess.run([compiler, "-shared", "-o", library, "-xc", "/dev/null"], check=True)
+    return library

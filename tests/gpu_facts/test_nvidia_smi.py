@@ -422,7 +422,7 @@ def test_an_nvidia_smi_that_hangs_is_given_up(fake_smi, monkeypatch):
 def test_a_machine_without_any_driver_says_what_was_looked_for(tmp_path):
     """No library asked, no program found: no GPUs, and why."""
     with Gpus(Context({"nvml": False, "path": str(tmp_path)})) as gpus:
-        assert gpus.source == "none"
+        assert (gpus.source, gpus.driver_found) == ("none", False)
         assert gpus.read().problem == "no nvidia-smi on PATH"
 
 

@@ -210,6 +210,7 @@ def test_a_holder_is_found_with_all_that_is_told_of_it(open_session, start, devi
         "machine",
         "gpu_source",
         "gpu_problem",
+        "driver_found",
         "driver_version",
         "gpus",
         "processes",

@@ -364,6 +364,7 @@ def test_a_snapshot_is_read_from_the_operations_json():
         "machine": {**attrs.asdict(MACHINE), "later": 1},
         "gpu_source": "nvml",
         "gpu_problem": None,
+        "driver_found": True,
         "driver_version": None,
         "gpus": [
             {

@@ -22,8 +22,8 @@ def verdicts(document, name: str) -> dict[str, str]:
 
 
 def servers(desk) -> list[dict]:
-    """What status says of the servers; for want of a GPU it does not end well here."""
-    return desk.asks("status", status=1)["servers"]
+    """What status says of the servers: that there is no GPU here is no fault of theirs."""
+    return desk.asks("status")["servers"]
 
 
 def the_main_job(desk, model, profile: str, initial: str) -> None:
@@ -61,7 +61,7 @@ def the_main_job(desk, model, profile: str, initial: str) -> None:
 
     (server,) = servers(desk)
     assert (server["profile"], server["state"], server["port"]) == (profile, "ready", desk.port)
-    desk.shows("status", status=1)
+    desk.shows("status")
     desk.shows("stop")
     assert [server["state"] for server in servers(desk)] == ["exited"]
 
@@ -91,6 +91,6 @@ def test_a_server_that_is_ready_and_cannot_serve(over_ssh, real_engine) -> None:
         return server["state"] == "exited"
 
     until(ended, limit_s=60, interval_s=1)
-    over_ssh.shows("status", status=1)
+    over_ssh.shows("status")
     log = "\n".join(over_ssh.asks("logs", "--name", "cannot-serve", "--lines", "400")["lines"])
     assert "head_dim=16" in log
