@@ -12,7 +12,8 @@ from typing import Any
 
 import attrs
 
-from eagleops.errors import EagleError, ProfileError
+from eagleops.comparison.loading import load
+from eagleops.errors import EagleError, ProfileError, ReportsNotWritten
 from eagleops.inventory import Inventory
 from eagleops.inventory.suite import SuiteEntry, WebhookEntry
 from eagleops.machine import Fleet
@@ -98,13 +99,14 @@ class Nights:
             NightsError: if nights can be neither read nor written, or another process runs the
                 suite.
         """
-        store = self.store
+        self.plan(hosts)
+        self._ready()
         with _ended_in_order():
             report = run_night(
                 self._fleet.machine,
                 self.inventory,
                 self.suite,
-                store=store,
+                store=self.store,
                 ledger=self.ledger,
                 hosts=hosts,
                 fresh=fresh,
@@ -113,8 +115,8 @@ class Nights:
                 **settings,
             )
         try:
-            store.prune(self.suite.name, self.suite.keep_nights)
-        except EagleError as error:
+            self._prune()
+        except (EagleError, OSError) as error:
             return _noticed(report, f"Old nights were not removed: {error}")
         return report
 
@@ -140,10 +142,37 @@ class Nights:
         from eagleops.render.nightly.writing import write_all
 
         try:
-            places = write_all(report, self.reports, self.suite.prometheus)
-        except (EagleError, OSError) as error:
-            return _noticed(report, f"Not all reports were written: {error}")
-        return attrs.evolve(report, reports={kind: str(at) for kind, at in places.items()})
+            made = write_all(report, self.reports, self.suite.prometheus, secrets=self._secrets())
+        except ReportsNotWritten as error:
+            return _noticed(attrs.evolve(report, reports=error.written), str(error))
+        return attrs.evolve(report, reports={kind: str(place) for kind, place in made.items()})
+
+    def _secrets(self) -> tuple[str, ...]:
+        """What stands in hosts.yaml by reference, as far as it can be had."""
+        found: list[str] = []
+        for webhook in self.suite.notify:
+            with contextlib.suppress(ProfileError):
+                found += [revealed(webhook.url), *revealed(webhook.headers).values()]
+        return tuple(found)
+
+    def _ready(self) -> None:
+        """Makes sure, before hours of measuring, that they can be judged and shown.
+
+        Raises:
+            UsageError: if a package is missing, or reports cannot be written.
+        """
+        from eagleops.render.nightly.writing import ready
+
+        ready(self.reports, self.suite.prometheus)
+        if self.suite.profiles:
+            load("ruptures")
+            load("scipy.stats")
+
+    def _prune(self) -> None:
+        from eagleops.render.nightly.writing import prune
+
+        self.store.prune(self.suite.name, self.suite.keep_nights)
+        prune(self.reports, self.suite.name, self.suite.keep_nights)
 
     def _webhooks(self) -> dict[str, WebhookEntry]:
         """The suite's webhooks by names that stay, and hold nothing of their URLs."""
@@ -174,7 +203,7 @@ class Nights:
         from eagleops.notify.webhook import Webhook, deliver
 
         message = _SHAPES[webhook.shape](
-            night, news, report=report.reports.get("html"), secrets=(url, *headers.values())
+            night, news, report=report.reports.get("html"), secrets=self._secrets()
         )
         key = f"{night.uuid}-{name.replace(' ', '-')}"
         return deliver(Webhook(url, headers), message, key=key).to_dict()

@@ -8,6 +8,7 @@ from typing import Any
 from eagleops.ledger import Header, Run
 from eagleops.ledger.diff import Change, diff
 from eagleops.ledger.lines import named, short
+from eagleops.remote import redact
 from eagleops.workflows.nightly.visit import Visit
 from eagleops.workflows.record import installation_parts
 
@@ -40,13 +41,10 @@ def look(visit: Visit) -> None:
 
 
 def _installed(visit: Visit) -> None:
-    pythons = dict.fromkeys(
-        profile.python or visit.machine.entry.python for _, profile in visit.profiles
-    )
     packages: dict[str, Any] = {}
     parts: dict[str, Any] = {}
-    for python in pythons or (visit.machine.entry.python,):
-        found = installation_parts(visit.machine, python=python, models=[])
+    for python, variables in _interpreters(visit).items():
+        found = installation_parts(visit.machine, python=python, variables=variables, models=[])
         packages[python] = found[PACKAGES]
         parts = {part: found[part] for part in PARTS}
         visit.watch()
@@ -64,6 +62,16 @@ def _installed(visit: Visit) -> None:
     _tell(visit, "packages", (c for c in changes if _is_package(c)), known)
     _tell(visit, "machine", (c for c in changes if _is_machine(c)), known)
     _engine_files(visit, packages.values(), [c for c in changes if c.section == "patches"])
+
+
+def _interpreters(visit: Visit) -> dict[str, dict[str, str]]:
+    """Each interpreter that a profile's server runs in, with the environment that it gets."""
+    found: dict[str, dict[str, str]] = {}
+    base = dict(visit.machine.launch_env)
+    for _, profile in visit.profiles:
+        plain = {k: v for k, v in profile.env.items() if not redact.is_secret(k, v)}
+        found.setdefault(profile.python or visit.machine.entry.python, {**base, **plain})
+    return found or {visit.machine.entry.python: base}
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:

@@ -8,6 +8,7 @@ import queue
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import attrs
 
@@ -43,12 +44,14 @@ class Hold:
 
 
 @contextlib.contextmanager
-def held(machine: Machine, suite: str) -> Iterator[Hold]:
+def held(machine: Machine, suite: str, *, nights: str = "") -> Iterator[Hold]:
     """Holds ``machine`` for the ``with`` block, in a session of its own.
 
     Args:
         machine: Which.
         suite: The suite, as the next one who wants the machine is told.
+        nights: The folder that the suite's nights are kept in: of one folder one process runs a
+            suite at a time, so that a hold of the same client and folder is one whose link died.
 
     Raises:
         OperationFailed: of the kind ``held`` while somebody else holds it: who, what for, and
@@ -58,7 +61,7 @@ def held(machine: Machine, suite: str) -> Iterator[Hold]:
     answers: queue.SimpleQueue[Hold | BaseException] = queue.SimpleQueue()
     done = threading.Event()
     follower = threading.Thread(
-        target=_follow, args=(machine, suite, answers, done), name="hold", daemon=True
+        target=_follow, args=(machine, suite, nights, answers, done), name="hold", daemon=True
     )
     follower.start()
     try:
@@ -87,6 +90,7 @@ def _first(machine: Machine, answers: queue.SimpleQueue[Hold | BaseException]) -
 def _follow(
     machine: Machine,
     suite: str,
+    nights: str,
     answers: queue.SimpleQueue[Hold | BaseException],
     done: threading.Event,
 ) -> None:
@@ -94,7 +98,10 @@ def _follow(
     hold: Hold | None = None
     here = f"{getpass.getuser()}@{socket.gethostname()}"
     stream = machine.stream(
-        "hold", name=here, purpose=f"nightly checks, suite {suite}", client=f"{here} {suite}"
+        "hold",
+        name=here,
+        purpose=f"nightly checks, suite {suite}",
+        client=f"{here} {_machine_id()} {suite} {nights}",
     )
     try:
         for event in stream:
@@ -112,3 +119,11 @@ def _follow(
             hold.lost = OperationFailed(problem=f"hold: {error}", where=machine.where)
     finally:
         stream.close()  # type: ignore[attr-defined]
+
+
+def _machine_id() -> str:
+    """What tells this client from another of the same name: machine-id(5)."""
+    try:
+        return Path("/etc/machine-id").read_text("ascii").strip()
+    except (OSError, ValueError):
+        return ""

@@ -69,8 +69,9 @@ class HostPass:
             Unreachable: if the host is lost, and could not be put right.
         """
         visit = self.visit
+        nights = visit.log.store.folder.absolute()
         try:
-            with held(visit.machine, visit.suite.name) as hold:
+            with held(visit.machine, visit.suite.name, nights=str(nights)) as hold:
                 self._guarded_steps(hold, go_on=go_on)
         except OperationFailed as failed:
             if failed.kind != HELD:
