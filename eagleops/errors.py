@@ -22,7 +22,8 @@
     ├── LedgerError             1  the ledger cannot be read or written
     │   └── LedgerDamaged          its file was damaged, and was set aside
     ├── NightsError             1  the nights beside the ledger cannot be read or written
-    │   └── NightsHeld             another process runs this suite of nightly checks
+    │   ├── NightsHeld             another process runs this suite of nightly checks
+    │   └── ReportsNotWritten      of a night's reports some could not be written
     ├── CannotTell              3  a witness was blind
     └── Interrupted           130  somebody pressed Ctrl-C
 
@@ -32,6 +33,7 @@ holds its data; the sentence is derived from it: where, what, and the way out.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import attrs
@@ -263,6 +265,17 @@ class NightsHeld(NightsError):
     user: str = ""
     client: str = ""
     since_utc: str = ""
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class ReportsNotWritten(NightsError):
+    """Of a night's reports some could not be written; the night is kept, and the others stand.
+
+    Attributes:
+        written: The place of each that was, by its kind.
+    """
+
+    written: Mapping[str, str] = attrs.field(factory=dict)
 
 
 @attrs.define(eq=False, slots=False, kw_only=True)

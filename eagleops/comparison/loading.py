@@ -13,6 +13,7 @@ _NEEDED_FOR = {
     "matplotlib": ("plots", "a report's plots need it"),
     "IPython": ("notebook", "a notebook's progress needs it"),
     "jinja2": ("plots", "a report needs it"),
+    "markupsafe": ("plots", "a report needs it"),
     "junitparser": ("nightly", "the nightly checks' JUnit report needs it"),
     "prometheus_client": ("nightly", "the nightly checks' metrics need it"),
     "ruptures": ("nightly", "finding when a figure changed needs it"),

@@ -42,7 +42,7 @@ def trend_plot(trend: TrendReport, name: str) -> Plot | None:
         axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
         axes.grid(axis="x", visible=False)
         axes.set_ylabel(series.unit or metric.words)
-        title = f"{metric.words} of {series.profile} on {series.host}"
+        title = f"{metric.words.capitalize()} of {series.profile} on {series.host}"
         return svg(drawn, name, title, ". ".join(_words(trend)) + ".")
 
 

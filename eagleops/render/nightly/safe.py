@@ -6,8 +6,9 @@ escapes of a terminal, or bytes that are no text.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -21,10 +22,13 @@ _UNPRINTABLE = re.compile(
     "[^\t\n\u0020-\u007e\u0085\u00a0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010fffd]"
 )
 
+# ECMA-48's control sequences: colours, above all.
+_TERMINAL_CODE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+
 
 def printable(text: str) -> str:
     r"""A text whose every character XML, HTML and UTF-8 can hold; others are named: ``\x1b``."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = _TERMINAL_CODE.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
@@ -37,6 +41,20 @@ def presentable(report: NightReport, secrets: Iterable[str] = ()) -> NightReport
         report: As the night left it.
         secrets: Values that are secrets whatever name they stand under.
     """
+    lean = attrs.evolve(
+        report, night=_lean(report.night), history=tuple(map(_lean, report.history))
+    )
+    told: NightReport = written(lean, secrets)
+    return told
+
+
+def written(value: Any, secrets: Iterable[str] = ()) -> Any:
+    """JSON, or a frozen object of ours, as it may be written down.
+
+    Args:
+        value: What is told.
+        secrets: Values that are secrets whatever name they stand under.
+    """
     spoken = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
     known = re.compile("|".join(map(re.escape, spoken))) if spoken else None
 
@@ -44,28 +62,22 @@ def presentable(report: NightReport, secrets: Iterable[str] = ()) -> NightReport
         masked = redact.text(value if known is None else known.sub(redact.REDACTED, value))
         return printable(masked)
 
-    return NightReport(
-        night=_written(_lean(report.night), text),
-        news=_written(report.news, text),
-        history=tuple(map(_lean, report.history)),
-        trends=_written(report.trends, text),
-        reports=_written(report.reports, text),
-        deliveries=_written(report.deliveries, text),
-        notice=text(report.notice),
-    )
+    return _written(value, text)
 
 
 def _lean(night: Night) -> Night:
     return attrs.evolve(night, facts={}, journal={})
 
 
-def _written(value: Any, text: Any, name: str = "") -> Any:
+def _written(value: Any, text: Callable[[str], str], name: str = "") -> Any:
     if isinstance(value, str):
         return redact.REDACTED if name and redact.is_secret(name, value) else text(value)
     if isinstance(value, Mapping):
         return {str(key): _written(item, text, str(key)) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return type(value)(_written(item, text, name) for item in value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # JSON has no such number, and a page no use for it
     if attrs.has(type(value)):
         fields = [field for field in attrs.fields(type(value)) if field.init]
         changed = {field.alias: _written(getattr(value, field.name), text) for field in fields}

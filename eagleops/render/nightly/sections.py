@@ -52,8 +52,8 @@ class Host:
         skipped: What nobody could look at.
         passed: The rest.
         overall: The worst of each night.
-        strips: Of the checks that did not always pass.
-        steady: The names of the others.
+        strips: Of the checks that were at fault in any of these nights.
+        steady: The names of the others, and of each in how many nights it could not be made.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Host:
     passed: tuple[Finding, ...]
     overall: Strip
     strips: tuple[Strip, ...]
-    steady: tuple[str, ...]
+    steady: tuple[tuple[str, int], ...]
 
 
 @attrs.frozen
@@ -114,7 +114,7 @@ class Sections:
 def sections_of(report: NightReport) -> Sections:
     """The sections of a report that is presentable."""
     nights = (*report.history, report.night)
-    figures = tuple(_figures(report))
+    figures = [figure_of(trend, f"trend-{n}") for n, trend in enumerate(report.trends)]
     news = report.news
     told = (("new", news.began), ("worse", news.worsened), ("tonight", news.events))
     return Sections(
@@ -148,17 +148,16 @@ def _host(nights: tuple[Night, ...], name: str, findings: tuple[Finding, ...]) -
         tuple(found for found in findings if found.state == "skip"),
         tuple(found for found in findings if found.state == "pass"),
         overall(nights, name),
-        tuple(one for one in each if not one.steady),
-        tuple(one.name for one in each if one.steady),
+        tuple(one for one in each if one.faulty),
+        tuple((one.name, one.skipped) for one in each if not one.faulty),
     )
 
 
-def _figures(report: NightReport) -> Iterator[Figure]:
-    for number, trend in enumerate(report.trends):
-        causes = tuple(map(_cause, trend.stories))
-        left_out = tuple(point for point in trend.series.points if point.excluded)
-        plot = trend_plot(trend, f"trend-{number}")
-        yield Figure(trend, plot, causes, left_out[-MOST_LEFT_OUT:])
+def figure_of(trend: TrendReport, name: str) -> Figure:
+    """A history that is presentable, drawn; ``name`` is its own in the page."""
+    left_out = tuple(point for point in trend.series.points if point.excluded)
+    causes = tuple(map(_cause, trend.stories))
+    return Figure(trend, trend_plot(trend, name), causes, left_out[-MOST_LEFT_OUT:])
 
 
 def _cause(story: Story) -> Cause:

@@ -62,9 +62,14 @@ class Strip:
     words: str
 
     @property
-    def steady(self) -> bool:
-        """Whether it passed whenever it was made."""
-        return all(spell.state in {"pass", None} for spell in self.spells)
+    def faulty(self) -> bool:
+        """Whether it warned or failed in any night."""
+        return any(spell.state in {"warn", "fail"} for spell in self.spells)
+
+    @property
+    def skipped(self) -> int:
+        """In how many nights it could not be made."""
+        return sum(spell.nights for spell in self.spells if spell.state == "skip")
 
 
 def strip(name: str, states: Sequence[State | None], dates: Sequence[str]) -> Strip:

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from eagleops._version import __version__
-from eagleops.comparison.loading import load
-from eagleops.errors import UsageError
 from eagleops.ledger.redaction import without_secrets
 from eagleops.ledger.run import now_utc
+from eagleops.render.page.file import ready, write_page
 from eagleops.render.page.markup import templates
 from eagleops.render.report.plots import plots_of
 from eagleops.render.report.sections import sections_of
 from eagleops.workflows.compare_result import CompareResult
 from eagleops.workflows.record import secrets_of
-
-
-def ready(path: Path) -> None:
-    """Makes sure that a report can be written to ``path``.
-
-    Raises:
-        UsageError: if a package is missing, or the folder is not there or not writable.
-    """
-    load("jinja2")
-    load("matplotlib.figure")
-    folder = path.absolute().parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK) or path.is_dir():
-        raise UsageError(
-            problem="the report cannot be written there",
-            where=str(path),
-            way_out="Name a file in a folder that exists.",
-        )
 
 
 def write(result: CompareResult, path: Path) -> None:
@@ -43,13 +24,7 @@ def write(result: CompareResult, path: Path) -> None:
         UsageError: as :func:`ready`.
     """
     ready(path)
-    text = page(result)
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(
-            problem=f"the report cannot be written: {error.strerror}", where=str(path)
-        ) from error
+    write_page(path, page(result))
 
 
 def gallery(result: CompareResult) -> str:
