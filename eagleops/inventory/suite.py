@@ -130,7 +130,9 @@ class SuiteEntry:
     hosts: tuple[str, ...] = ()
     profiles: tuple[ProfileCheck, ...] = ()
     commands: Mapping[str, CommandCheck] = attrs.field(factory=dict, converter=frozen_mapping)
-    checks: Mapping[str, CheckEntry] = attrs.field(factory=dict, converter=frozen_mapping)
+    checks: Mapping[str, CheckEntry] = attrs.field(
+        factory=dict, converter=frozen_mapping, validator=checked(values.limits)
+    )
     measure: MeasureEntry = attrs.field(factory=MeasureEntry)
     busy: Busy = "skip"
     wait_limit_s: float = attrs.field(default=3600.0, validator=checked(values.above_zero))

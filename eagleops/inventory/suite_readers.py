@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from eagleops.errors import InventoryError
 from eagleops.inventory import readers
 from eagleops.inventory import suite_values as values
 from eagleops.inventory.document import Node, Scalar, Table
-from eagleops.inventory.problems import nearest
 from eagleops.inventory.profile_readers import secret_mapping
 from eagleops.inventory.readers import Reader
 from eagleops.inventory.schedule import schedule
@@ -22,7 +22,6 @@ from eagleops.inventory.suite import (
     WebhookEntry,
 )
 from eagleops.measuring import prompts
-from eagleops.nights.catalogue import KINDS
 from eagleops.nights.finding import SEPARATOR
 from eagleops.profile import SecretReference
 from eagleops.profile.secret import reference
@@ -121,13 +120,17 @@ def _checked(read: Callable[[Node], Any], check: Callable[[Any], Any]) -> Reader
 
     def read_checked(node: Node) -> Any:
         value = read(node)
-        try:
-            check(value)
-        except InventoryError as error:
-            raise readers.wrong(node, error.problem, error.way_out) from None
+        _hold(node, check, value)
         return value
 
     return read_checked
+
+
+def _hold(node: Node, check: Callable[[Any], object], value: Any) -> None:
+    try:
+        check(value)
+    except InventoryError as error:
+        raise readers.wrong(node, error.problem, error.way_out) from None
 
 
 def _by_name(
@@ -145,17 +148,12 @@ def _by_name(
 def _check(name: str, node: Node, whole: Reader) -> CheckEntry:
     """One line of ``checks``: a severity alone, or a mapping."""
     kind = name.partition(SEPARATOR)[0]
-    if kind not in KINDS:
-        way_out = nearest(kind, KINDS, "There are")
-        raise readers.wrong(node, f"there is no check {kind}", way_out)
+    _hold(node, values.known_kind, kind)
     if isinstance(node, Scalar) and node.kind != "null":
         return CheckEntry(severity=severity(node))  # type: ignore[arg-type] # read as one
     entry: CheckEntry = whole(node)
-    try:
-        values.limit_of(kind, entry.limit)
-    except InventoryError as error:
-        where = node["limit"] if isinstance(node, Table) else node
-        raise readers.wrong(where, error.problem, error.way_out) from None
+    where = node.get("limit", node) if isinstance(node, Table) else node
+    _hold(where, partial(values.limit_of, kind), entry.limit)
     return entry
 
 

@@ -15,6 +15,7 @@ from eagleops.errors import InventoryError
 from eagleops.inventory.problems import nearest
 from eagleops.measuring import prompts
 from eagleops.nights.catalogue import KINDS
+from eagleops.nights.finding import SEPARATOR
 from eagleops.profile import SecretReference
 from eagleops.profile.values import passable
 
@@ -179,6 +180,20 @@ def header(name: str, text: str) -> None:
     # RFC 9110, section 5.5; more than ISO-8859-1 has no bytes in a header.
     if not isinstance(text, SecretReference) and not re.fullmatch(r"[\t\x20-\x7e\xa0-\xff]*", text):
         refuse(f"the value of {name} holds what no header can: a line break, or other than Latin-1")
+
+
+def known_kind(kind: str) -> None:
+    """Refuses what is no kind of check."""
+    if kind not in KINDS:
+        refuse(f"there is no check {kind}", nearest(kind, KINDS, "There are"))
+
+
+def limits(checks: Mapping[str, Any]) -> None:
+    """Refuses rules for no kind of check, and limits that a kind does not have."""
+    for name, entry in checks.items():
+        kind = name.partition(SEPARATOR)[0]
+        known_kind(kind)
+        limit_of(kind, entry.limit)
 
 
 def limit_of(kind: str, limit: float | None) -> None:
