@@ -65,10 +65,7 @@ def json_message(
         "report": report,
     }
     # Before anything is cut: half a secret would not be known for one.
-    told = dict(without_secrets({"message": body}, secrets)["message"])
-    for fault in (fault for group in GROUPS for fault in told[group]):
-        fault.update({key: clean(text, TEXT_CHARS) for key, text in _texts(fault)})
-    return told
+    return dict(_readable(without_secrets({"message": body}, secrets)["message"]))
 
 
 def slack_message(
@@ -82,5 +79,9 @@ def _of(news: News, group: str) -> tuple[Fault, ...]:
     return tuple(getattr(news, group))
 
 
-def _texts(fault: dict[str, Any]) -> Iterable[tuple[str, str]]:
-    return [(key, value) for key, value in fault.items() if isinstance(value, str)]
+def _readable(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {name: _readable(item) for name, item in content.items()}
+    if isinstance(content, list):
+        return [_readable(item) for item in content]
+    return clean(content, TEXT_CHARS) if isinstance(content, str) else content

@@ -13,7 +13,6 @@ from typing import Any
 
 from eagleops.nights.summary import clean
 
-MOST_BLOCKS = 50
 BLOCK_CHARS = 3000
 # Of the faults' lines; the summary and the report's place come to some thousand more.
 LINES_CHARS = 9000
