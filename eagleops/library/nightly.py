@@ -192,7 +192,7 @@ class Nights:
         night = report.night
         history = told_nights(self.store.history(self.suite.name, facts=False))
         news = news_with_missed(
-            history, night, lambda before: not (before.told.get(name) or {"ok": True})["ok"]
+            history, night, lambda before: (before.told.get(name) or {}).get("ok")
         )
         if not worth_telling(night, news):
             return None
