@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import attrs
 
+from eagleops.nights.finding import Finding
 from eagleops.nights.night import Night
 from eagleops.remote import redact
 from eagleops.workflows.nightly.report import NightReport
@@ -35,17 +37,16 @@ def printable(text: str) -> str:
 def presentable(report: NightReport, secrets: Iterable[str] = ()) -> NightReport:
     """The report with its secrets left out and each of its texts printable.
 
-    Of the nights before, which reports show as states alone, the facts are dropped.
+    Of the nights before, which are shown as states and faults, the rest is dropped.
 
     Args:
         report: As the night left it.
         secrets: Values that are secrets whatever name they stand under.
     """
-    lean = attrs.evolve(
-        report, night=_lean(report.night), history=tuple(map(_lean, report.history))
-    )
-    told: NightReport = written(lean, secrets)
-    return told
+    text = lru_cache(maxsize=None)(_text_of(secrets))
+    lean = attrs.evolve(report, night=attrs.evolve(report.night, facts={}, journal={}), history=())
+    told: NightReport = _written(lean, text)
+    return attrs.evolve(told, history=tuple(_before(night, text) for night in report.history))
 
 
 def written(value: Any, secrets: Iterable[str] = ()) -> Any:
@@ -55,6 +56,10 @@ def written(value: Any, secrets: Iterable[str] = ()) -> Any:
         value: What is told.
         secrets: Values that are secrets whatever name they stand under.
     """
+    return _written(value, _text_of(secrets))
+
+
+def _text_of(secrets: Iterable[str]) -> Callable[[str], str]:
     spoken = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
     known = re.compile("|".join(map(re.escape, spoken))) if spoken else None
 
@@ -62,11 +67,20 @@ def written(value: Any, secrets: Iterable[str] = ()) -> Any:
         masked = redact.text(value if known is None else known.sub(redact.REDACTED, value))
         return printable(masked)
 
-    return _written(value, text)
+    return text
 
 
-def _lean(night: Night) -> Night:
-    return attrs.evolve(night, facts={}, journal={})
+def _before(night: Night, text: Callable[[str], str]) -> Night:
+    findings = tuple(
+        Finding(
+            text(found.id),
+            text(found.host),
+            found.state,
+            text(found.message) if found.bad else "",
+        )
+        for found in night.findings
+    )
+    return attrs.evolve(night, facts={}, journal={}, findings=findings)
 
 
 def _written(value: Any, text: Callable[[str], str], name: str = "") -> Any:
