@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         "limit": "how many runs, the latest",
         "pin": f"the latest run must keep up with this one: {RUN}",
         "smallest": "the smallest change that counts, in percent",
+        "report": "write the history and its plot to this HTML file",
     }
 )
 def trend(
@@ -29,13 +30,18 @@ def trend(
     limit: int = 120,
     pin: str | None = None,
     smallest: float = 3.0,
+    report: str | None = None,
 ) -> TrendReport:
     """How a figure of a profile moved over its runs, when it changed, and what else did then."""
+    from pathlib import Path
+
+    import attrs
+
     from eagleops.workflows.trend import trend as follow
 
     inventory = call.library().inventory
     # What ran under a name that hosts.yaml no longer has can still be looked at.
-    return follow(
+    result = follow(
         inventory.ledger,
         profile or inventory.profile().name,
         host or inventory.target(inventory.defaults.host).name,
@@ -44,3 +50,9 @@ def trend(
         pin=None if pin is None else run_name(pin),
         smallest_pct=smallest,
     )
+    if report is None:
+        return result
+    from eagleops.render.nightly import trend_page
+
+    trend_page.write(result, Path(report))
+    return attrs.evolve(result, report=report)

@@ -63,6 +63,7 @@ class TrendReport:
         pin: The latest run against the pinned one; None where none is pinned.
         ledger: Its file.
         notices: What is worth knowing besides.
+        report: The file of its page; None where none was written.
     """
 
     series: Series
@@ -71,6 +72,7 @@ class TrendReport:
     pin: Against | None = None
     ledger: str = ""
     notices: tuple[str, ...] = ()
+    report: str | None = None
 
     @property
     def host(self) -> str:
@@ -116,6 +118,7 @@ class TrendReport:
             "pin": None if self.pin is None else self.pin.to_dict(),
             "ledger": self.ledger,
             "notices": list(self.notices),
+            "report": self.report,
         }
 
     def view(self) -> View:

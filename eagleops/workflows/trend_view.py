@@ -33,6 +33,8 @@ def view(report: TrendReport) -> View:
     notes = [Text(notice, Tone.WARNING) for notice in report.notices]
     if report.pin is not None:
         notes.append(Text(report.pin.words, Tone.GOOD if report.pin.ok else Tone.BAD))
+    if report.report:
+        notes.append(Text(f"Report: {report.report}"))
     return View(tables, Text(report.drift.words, _TONES[report.drift.state]), tuple(notes))
 
 
