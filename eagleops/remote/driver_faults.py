@@ -11,6 +11,8 @@ from typing import Iterable, List, NamedTuple, Optional, Pattern
 
 # What is said of a machine that has fewer GPUs than it was built with.
 LOST_GPU = "a GPU is lost to the driver"
+# And of one that may be lost, or only does not answer.
+OFF_THE_BUS = "fallen off the PCIe bus"
 
 MODULE_VERSION_FILE = "/proc/driver/nvidia/version"
 
@@ -46,13 +48,13 @@ FAULTS = (
     ),
     Fault(
         re.compile(r"GPU is lost|GPU access blocked|fallen off the bus", re.IGNORECASE),
-        LOST_GPU + ", mostly because it has fallen off the PCIe bus",
+        LOST_GPU + ", mostly because it has " + OFF_THE_BUS,
         "Look for Xid 79 in the host's kernel log (dmesg | grep -i xid); only a reboot of the "
         "host or a power cycle brings the GPU back.",
     ),
     Fault(
         re.compile(r"unable to determine the device handle", re.IGNORECASE),
-        "a GPU does not answer the driver, mostly because it has fallen off the PCIe bus",
+        "a GPU does not answer the driver, mostly because it has " + OFF_THE_BUS,
         "Look for Xid in the host's kernel log (dmesg | grep -i xid); a reboot of the host or "
         "a power cycle brings the GPU back.",
     ),

@@ -91,30 +91,32 @@ def _read(context: Context, since_s: Optional[float]) -> Log:
     kept = _journal(context, since_s)
     if kept.problem is None:
         return kept
-    if ring.problem is None:
-        return ring
-    printed = _dmesg(context)
-    if printed.problem is None:
-        return printed
-    problems = [log.problem for log in (ring, kept, printed) if log.problem]
-    return Log("none", [], problem="{}. {}".format("; ".join(problems), RIGHTS))
+    here = ring if ring.problem is None else _dmesg(context)
+    if kept.source != "none" and (here.from_s is None or _journal_has(context, here.from_s)):
+        return kept
+    if here.problem is None:
+        return here
+    problems = "; ".join(log.problem or "" for log in (ring, kept, here))
+    return _unread("{}. {}".format(problems, RIGHTS))
 
 
 def _ring(context: Context, path: str) -> Log:
     clock = kmsg.Clock.now()
-    told, lines, from_s = [], 0, None
+    told: List[Tuple[float, str]] = []
+    lines, from_s = 0, None
     try:
         for record in kmsg.records(context, path):
             lines += 1
             if from_s is None:
                 # The first record of a boot is number 0: before it nothing was said.
                 from_s = clock.epoch_s(record.stamp_s if record.sequence else 0.0)
-            found = xid.parse(record.text) if WORD in record.text else None
-            if found is not None:
-                told.append((clock.epoch_s(record.stamp_s), found))
+            if record.facility == kmsg.KERNEL and WORD in record.text:
+                told.append((clock.epoch_s(record.stamp_s), record.text))
     except OSError as error:
         return _unread("{}: {}".format(path, error.strerror))
-    return Log("kmsg", told, from_s, lines) if lines else _unread("{} is empty".format(path))
+    if not lines:
+        return _unread("{} is empty".format(path))
+    return Log("kmsg", _told(told), from_s, lines)
 
 
 def _journal(context: Context, since_s: Optional[float]) -> Log:
@@ -123,22 +125,31 @@ def _journal(context: Context, since_s: Optional[float]) -> Log:
     if program is None:
         return _unread("no journalctl on PATH")
     kernel = [program, "--no-pager", "-q", "-o", "short-unix", "_TRANSPORT=kernel"]
-    until = [] if since_s is None else ["--until", "@{:d}".format(int(since_s))]
     since = ["-b"] if since_s is None else ["--since", "@{:d}".format(int(since_s))]
+    problem = None
     try:
         # A reader's rights are those of files: what may not be read looks as if it were empty.
-        before = command.run(context, [*kernel, "-n", "1", *until], LIMIT_S)
-        reach = list(stamped_lines(before.stdout, JOURNAL_LINE))
-        if before.exit_status != 0 or not reach:
-            why = before.stderr.strip() or "it holds no line of the kernel so far back"
-            return _unread("journalctl: {}".format(why.splitlines()[0]))
+        if not _journal_has(context):
+            return _unread("journalctl shows no line of the kernel")
+        if since_s is not None and not _journal_has(context, since_s):
+            problem = "the journal holds nothing of the kernel before {}".format(utc(since_s))
         answer = command.run(context, [*kernel, *since, "--grep", WORD], LIMIT_S)
         if answer.stderr.strip():  # built without pattern matching
             answer = command.run(context, [*kernel, *since], LIMIT_S)
     except Failure as failure:
         return _unread(failure.message)
     told = _told(stamped_lines(answer.stdout, JOURNAL_LINE))
-    return Log("journal", told, since_s)
+    return Log("journal", told, problem=problem)
+
+
+def _journal_has(context: Context, before_s: Optional[float] = None) -> bool:
+    """Whether it holds a line of the kernel, from before then."""
+    # `-n 1` without -r shows nothing beside --until: seen with systemd 252.
+    argv = ["journalctl", "--no-pager", "-q", "-o", "short-unix", "-r", "-n", "1"]
+    argv += ["_TRANSPORT=kernel"]
+    argv += [] if before_s is None else ["--until", "@{:d}".format(int(before_s))]
+    answer = command.run(context, argv, LIMIT_S)
+    return any(stamped_lines(answer.stdout, JOURNAL_LINE))
 
 
 def _dmesg(context: Context) -> Log:

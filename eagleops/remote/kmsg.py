@@ -21,6 +21,7 @@ from typing import Iterator, NamedTuple, Optional
 from eagleops.remote.context import Context
 
 DEVICE = "/dev/kmsg"
+KERNEL = 0
 # The kernel refuses a buffer that a record does not fit into; its own is 8 KiB.
 RECORD_BYTES = 32 * 1024
 # The ring is 128 KiB to some MiB; a stand-in that never ends must not fill the memory.
@@ -33,9 +34,11 @@ class Record(NamedTuple):
     """One message.
 
     Attributes:
+        facility: 0 for the kernel itself: what a program writes cannot have it.
         stamp_s: Seconds since boot, not counting the time asleep, as the kernel counts.
     """
 
+    facility: int
     sequence: int
     stamp_s: float
     text: str
@@ -67,9 +70,8 @@ def parse(line: bytes) -> Optional[Record]:
     if found is None:
         return None
     text = _ESCAPE.sub(lambda code: bytes([int(code.group(1), 16)]), found.group(4))
-    return Record(
-        int(found.group(2)), int(found.group(3)) / 1e6, text.decode("utf-8", "backslashreplace")
-    )
+    priority, sequence, stamp_us = (int(found.group(place)) for place in (1, 2, 3))
+    return Record(priority >> 3, sequence, stamp_us / 1e6, text.decode("utf-8", "backslashreplace"))
 
 
 def records(context: Context, path: str = DEVICE) -> Iterator[Record]:

@@ -9,7 +9,7 @@ import attrs
 
 from eagleops.nights.finding import Finding
 from eagleops.nights.rule import Rule
-from eagleops.remote.driver_faults import LOST_GPU
+from eagleops.remote.driver_faults import OFF_THE_BUS
 from eagleops.workflows.nightly.gpu_look import GpuLook, Gpus
 
 Facts = Mapping[str, Any]
@@ -117,7 +117,7 @@ def pcie(host: str, gpus: Gpus, rule: Rule) -> Finding:
         if rate > REPLAYS_A_MINUTE:
             look.bad(gpu, f"repeated {rate:.0f} PCIe packets a minute since the last night")
     way_out = _NARROW if look.bad_words else ""
-    if LOST_GPU in (gpus.problem or ""):
+    if OFF_THE_BUS in (gpus.problem or ""):
         look.bad_words.append((gpus.problem or "").rstrip("."))
     return attrs.evolve(look.finding(host, gpus, rule, way_out), value=None)
 
