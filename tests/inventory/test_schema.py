@@ -25,6 +25,12 @@ def test_the_shipped_schema_is_the_generated_one() -> None:
     assert file.read_text(encoding="utf-8") == schema.text()
 
 
+@pytest.mark.parametrize("severity", ["off", "on", "warn", "{severity: off}", "null"])
+def test_the_schema_takes_a_severity_as_yaml_reads_it(severity: str) -> None:
+    """An unquoted off is false, and is meant."""
+    assert errors(f"hosts: {{a: {{}}}}\nnightly: {{n: {{checks: {{disk: {severity}}}}}}}") == []
+
+
 def test_the_schema_is_one_and_takes_the_shipped_inventory() -> None:
     """By the rules of its own draft."""
     jsonschema.Draft202012Validator.check_schema(schema.schema())
@@ -44,6 +50,18 @@ def test_the_schema_is_one_and_takes_the_shipped_inventory() -> None:
         "hosts: {a: {}}\nprofiles: {p: {env: {A: {secret: vault}}}}",
         "hosts: {a: {}}\nprofiles: {p: {args: {x: false}}}",
         "hosts: {a: {}}\nprofile: {}",
+        "hosts: {a: {}}\nnightly: {n: {host: a}}",
+        "hosts: {a: {}}\nnightly: {n: {checks: {disc: warn}}}",
+        "hosts: {a: {}}\nnightly: {n: {checks: {disk: wran}}}",
+        "hosts: {a: {}}\nnightly: {n: {checks: {xid: {limit: 3}}}}",
+        "hosts: {a: {}}\nnightly: {n: {checks: {speed: {limit: 101}}}}",
+        "hosts: {a: {}}\nnightly: {n: {checks: {'disk:x': warn}}}",
+        "hosts: {a: {}}\nnightly: {n: {profiles: [{pin: 3}]}}",
+        "hosts: {a: {}}\nnightly: {n: {profiles: [{profile: p, pin: last}]}}",
+        "hosts: {a: {}}\nnightly: {n: {commands: {c: {run: ls -l}}}}",
+        "hosts: {a: {}}\nnightly: {n: {notify: [{url: x}]}}",
+        "hosts: {a: {}}\nnightly: {n: {prometheus: a.txt}}",
+        "hosts: {a: {}}\nnightly: {n: {measure: {tokens: 1}}}",
     ],
 )
 def test_the_schema_refuses_what_eagleops_refuses(wrong: str) -> None:

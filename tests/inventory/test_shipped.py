@@ -7,10 +7,11 @@ import shlex
 from importlib import resources
 from pathlib import Path
 
+import attrs
 import pytest
 
 from eagleops.engines import engine
-from eagleops.inventory import load, parse
+from eagleops.inventory import SuiteEntry, load, parse
 
 DATA = Path(__file__).parents[1] / "data" / "commands"
 SHIPPED = Path(str(resources.files("eagleops") / "hosts.yaml"))
@@ -85,3 +86,51 @@ def test_the_commented_machines_are_right_once_they_are_uncommented() -> None:
     assert inventory.hosts["pve"].state_home == "/var/lib/eagleops"
     llm = inventory.containers["llm"]
     assert (llm.on, llm.identifier, llm.address) == ("pve", "129", "root@192.0.2.174")
+
+
+def test_its_suite_looks_at_the_embedded_box() -> None:
+    """`nightly` works out of the box."""
+    inventory = load(SHIPPED)
+    suite = inventory.suite()
+
+    assert suite.name == "default"
+    assert [target.name for target in inventory.suite_targets(suite)] == ["sim"]
+    assert [one.profile for one in suite.profiles] == ["baseline"]
+
+
+def commented_keys() -> dict[str, str]:
+    """What the comments of the suite say, by key, uncommented."""
+    text = SHIPPED.read_text(encoding="utf-8").partition("nightly:\n")[2]
+    lines = [re.sub(r"^    # ?", "", line) for line in text.splitlines()[3:]]
+    parts = {}
+    for line in lines:
+        if found := re.match(r"([a-z_]+): *\S|([a-z]+):$", line):
+            key = found[1] or found[2]
+            parts[key] = line
+        elif line.startswith("  ") and parts:
+            parts[key] += f"\n{line}"
+    return parts
+
+
+def test_the_commented_keys_of_a_suite_are_all_that_there_are_and_right() -> None:
+    """Each shows what holds where it does not stand, or an example that works."""
+    parts = commented_keys()
+    shown = "\n".join(f"    {line}" for part in parts.values() for line in part.splitlines())
+    suite = parse(
+        "hosts: {sim: {transport: sim}}\n"
+        "profiles: {baseline: {engine: sglang, model: m}, eagle3-2step: {extends: baseline}}\n"
+        f"nightly:\n  default:\n    hosts: [sim]\n{shown}\n"
+    ).suite()
+    silent = SuiteEntry(name="default", hosts=("sim",))
+
+    examples = {"profiles", "reports", "prometheus", "checks", "commands", "notify"}
+    keys = {field.name for field in attrs.fields(SuiteEntry)} - {"name", "origin", "hosts"}
+    assert set(parts) == keys
+    for key in keys - examples:
+        assert getattr(suite, key) == getattr(silent, key), key
+    for key in examples:
+        assert getattr(suite, key) != getattr(silent, key), key
+    assert suite.rule("speed:eagle3-2step").severity == "warn"
+    assert not suite.rule("doctor:port").on
+    assert suite.profiles[1].pin == "42"
+    assert suite.commands["nccl"].lowest == 40
