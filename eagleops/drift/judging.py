@@ -17,54 +17,18 @@ import attrs
 
 from eagleops.comparison.loading import load
 from eagleops.drift import wording
-from eagleops.drift.levels import Level, levels, noise
-from eagleops.drift.metrics import Metric, metric_of
+from eagleops.drift.change import ChangePoint
+from eagleops.drift.looking import SHORTEST, Look, look, told_before
+from eagleops.drift.metrics import metric_of
 from eagleops.drift.series import Point, Series
+
+__all__ = ["SMALLEST_PCT", "ChangePoint", "Drift", "judge"]
 
 State = Literal["steady", "unusual", "changed", "too_short"]
 
 SMALLEST_PCT = 3.0
-# Fewer have no two levels of three, and no spread that could be called usual.
-SHORTEST = 6
 # Two nights of a thousand are outside the band by chance.
 UNUSUAL = 0.002
-
-
-@attrs.frozen(kw_only=True)
-class ChangePoint:
-    """One change of level.
-
-    Attributes:
-        before: The last point that counts of the level before; ``after`` the first of the new one.
-        earliest, latest: Between which points the new level may have begun, both included. They
-            are the same where one night stands out; further apart where the figure crept.
-        from_value: The level before; ``to_value`` the one after.
-        worse: Whether it is a change for the worse.
-    """
-
-    before: Point
-    after: Point
-    earliest: Point
-    latest: Point
-    from_value: float
-    to_value: float
-    worse: bool
-
-    @property
-    def change_pct(self) -> float:
-        """From the level before, in percent."""
-        return 100 * (self.to_value / self.from_value - 1)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The change as JSON."""
-        points = ("before", "after", "earliest", "latest")
-        return {
-            **{name: getattr(self, name).to_dict() for name in points},
-            "from_value": self.from_value,
-            "to_value": self.to_value,
-            "change_pct": self.change_pct,
-            "worse": self.worse,
-        }
 
 
 @attrs.frozen(kw_only=True)
@@ -172,27 +136,22 @@ def judge(
             counted=len(points),
             smallest_pct=smallest_pct,
         )
-    values = [point.value for point in points]
-    sigma = noise(values, smallest_pct)
-    found = levels(values, sigma)
-    changes = _changes(points, found, metric, smallest_pct)
-    accepted = _accepted(points, found, metric, accepted_since)
-    now = found[-1].value
-    worse = metric.is_worse(now, accepted) and _differ(accepted, now, smallest_pct)
+    view = look(points, metric, smallest_pct, accepted_since)
+    told = told_before(view, points, metric, smallest_pct, accepted_since)
     latest_counts = series.latest is points[-1]
-    middle, half = _band(values, found[-1], sigma, smallest_pct, with_latest=not latest_counts)
-    low, high = middle * math.exp(-half), middle * math.exp(half)
-    unusual = latest_counts and not low <= values[-1] <= high
+    low, high = _band(points, view, smallest_pct, with_latest=not latest_counts)
+    unusual = latest_counts and not low <= points[-1].value <= high
+    changes, since = _with_told(view, told)
     return Drift(
         metric=metric.name,
-        state="changed" if worse else "unusual" if unusual else "steady",
-        level=now,
+        state="changed" if told is not None else "unusual" if unusual else "steady",
+        level=view.now.value,
         low=low,
         high=high,
-        noise_pct=100 * sigma,
-        accepted=accepted,
+        noise_pct=100 * view.sigma,
+        accepted=view.accepted,
         changes=changes,
-        since=_since(changes) if worse else None,
+        since=since,
         latest=series.latest,
         latest_unusual=unusual,
         counted=len(points),
@@ -200,69 +159,30 @@ def judge(
     )
 
 
-def _differ(one: float, other: float, smallest_pct: float) -> bool:
-    return abs(math.log(other / one)) >= math.log1p(smallest_pct / 100)
-
-
-def _changes(
-    points: Sequence[Point], found: Sequence[Level], metric: Metric, smallest_pct: float
-) -> tuple[ChangePoint, ...]:
-    """The changes that count among the levels that were found.
-
-    A level that differs by less from all since the last change is passed over; what creeps by
-    several of them is told with the first of them as its earliest date.
-    """
-    changes: list[ChangePoint] = []
-    since = [0]
-    for index in range(1, len(found)):
-        new = found[index]
-        apart = max(since, key=lambda one: abs(math.log(new.value / found[one].value)))
-        if not _differ(found[apart].value, new.value, smallest_pct):
-            since.append(index)
-            continue
-        old = found[apart]
-        changes.append(
-            ChangePoint(
-                before=points[new.begin - 1],
-                after=points[new.begin],
-                earliest=points[found[apart + 1].earliest],
-                latest=points[new.latest],
-                from_value=old.value,
-                to_value=new.value,
-                worse=metric.is_worse(new.value, old.value),
-            )
-        )
-        since = [index]
-    return tuple(changes)
-
-
-def _accepted(
-    points: Sequence[Point], found: Sequence[Level], metric: Metric, since: datetime | None
-) -> float:
-    """The best level that was accepted: of all, or of those at ``since`` and later."""
-    standing = [
-        level.value
-        for level in found
-        if since is None or points[level.end - 1].at >= since or level is found[-1]
-    ]
-    return max(standing) if metric.better == "higher" else min(standing)
-
-
-def _since(changes: Sequence[ChangePoint]) -> ChangePoint | None:
-    """The last change for the worse: what came after it did not make up for it."""
-    return next((change for change in reversed(changes) if change.worse), None)
+def _with_told(view: Look, told: Look | None) -> tuple[tuple[ChangePoint, ...], ChangePoint | None]:
+    """Tonight's changes with the one that was told, and that one."""
+    since = None if told is None else told.since
+    if since is None:
+        return view.changes, None
+    for change in view.changes:
+        if change.after == since.after:
+            return view.changes, change
+    return tuple(sorted((*view.changes, since), key=lambda one: one.after.at)), since
 
 
 def _band(
-    values: Sequence[float], last: Level, sigma: float, smallest_pct: float, *, with_latest: bool
+    points: Sequence[Point], view: Look, smallest_pct: float, *, with_latest: bool
 ) -> tuple[float, float]:
-    """The middle and the half width (of logarithms) of what is usual, by the last level.
+    """What is usual for the latest point, by the level's points without it.
 
     The interval in which one more normal value is expected (a prediction interval of Student's
     t), about a median whose variance is pi / 2 of a mean's; never narrower than what counts.
     """
-    stretch = values[last.begin : last.end if with_latest else last.end - 1]
+    stretch = [point.value for point in points[view.now.begin :]]
+    if not with_latest:
+        stretch.pop()
     middle = statistics.median(stretch)
-    quantile = load("scipy.stats").t.ppf(1 - UNUSUAL / 2, max(2, len(values) - 2))
-    spread = sigma * math.sqrt(1 + math.pi / 2 / len(stretch))
-    return middle, max(float(quantile) * spread, math.log1p(smallest_pct / 100))
+    quantile = float(load("scipy.stats").t.ppf(1 - UNUSUAL / 2, max(2, len(points) - 2)))
+    spread = quantile * view.sigma * math.sqrt(1 + math.pi / 2 / len(stretch))
+    half = max(spread, math.log1p(smallest_pct / 100))
+    return middle * math.exp(-half), middle * math.exp(half)

@@ -13,6 +13,7 @@ What is the library's and what is ours (the reasons and the figures: ``docs/expl
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 import statistics
@@ -29,6 +30,8 @@ PENALTY = 2.3
 QUIETEST = 1 / 6
 # 1 / 0.6745: a normal distribution's standard deviation by its median absolute deviation.
 BY_MEDIAN = 1.4826
+# A change that was told is kept until it has shrunk to this share of the smallest that counts.
+KEPT = 2 / 3
 # An odd point tells no more than so many standard deviations about where a level began.
 MOST_SIGMAS = 4.0
 # Twice the logarithm of a likelihood ratio: dates less likely than 1 to 20 are ruled out.
@@ -88,6 +91,31 @@ def levels(values: Sequence[float], sigma: float) -> tuple[Level, ...]:
         first, last = _bracket(logs, before, begin, end) if begin else (0, 0)
         found.append(Level(begin, end, first, last, statistics.median(values[begin:end])))
     return tuple(found)
+
+
+def holds(before: float, stretch: Sequence[float], smallest_pct: float) -> bool:
+    """Whether a level differs from the one before by a change that counts.
+
+    A change of about the smallest size would be told in one night and taken back in the next.
+    So it is followed as the level grew: told when its median is so far away, and taken back
+    only when it has come back by a third.
+
+    Args:
+        before: The level before.
+        stretch: The new level's points in their order.
+        smallest_pct: The smallest change that counts.
+    """
+    enough = math.log1p(smallest_pct / 100)
+    told = False
+    ordered: list[float] = []
+    for count, value in enumerate(stretch, 1):
+        bisect.insort(ordered, value)
+        if count < LEAST:
+            continue
+        middle = (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
+        apart = abs(math.log(middle / before))
+        told = apart >= enough or (told and apart >= KEPT * enough)
+    return told
 
 
 def _split(logs: Sequence[float]) -> list[int]:

@@ -49,9 +49,10 @@ def _level(drift: Drift) -> str:
     stands = metric.show(drift.level or 0.0)
     head = metric.words.capitalize()
     if drift.state == "changed" and drift.since is not None:
+        dates = " and ".join(dated(change) for change in drift.changes if change.worse)
         return (
-            f"{head} is worse than it was: {stands} since a change {dated(drift.since)}, "
-            f"{drift.change_pct:+.1f} % against {metric.show(drift.accepted or 0.0)}."
+            f"{head} is worse than it was: {stands}, {drift.change_pct:+.1f} % against "
+            f"{metric.show(drift.accepted or 0.0)}; it changed {dates}."
         )
     if not drift.changes:
         return f"{head} is steady at {stands}."
