@@ -108,12 +108,15 @@ def _tell(visit: Visit, kind: str, changes: Iterable[Change], since_utc: str) ->
 
 
 def _words(changes: list[Change]) -> str:
-    told = [
-        f"{named(change.what, change.gpus)}: {_side(change.before)} → {_side(change.after)}"
-        for change in changes[:MOST_TOLD]
-    ]
+    told = list(map(_word, changes[:MOST_TOLD]))
     more = len(changes) - MOST_TOLD
     return "; ".join(told) + (f"; and {more} more" if more > 0 else "")
+
+
+def _word(change: Change) -> str:
+    if change.what == "boot_id":
+        return "the machine was rebooted"
+    return f"{named(change.what, change.gpus)}: {_side(change.before)} → {_side(change.after)}"
 
 
 def _side(text: str | None) -> str:

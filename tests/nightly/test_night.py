@@ -1,0 +1,177 @@
+"""A night on the embedded box: what is found, kept and told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from eagleops.errors import UsageError
+from eagleops.ledger import Ledger
+from eagleops.nights.store import NightStore
+from nightly.boxes import SECRET, Boxes, found, states
+
+
+def test_a_sound_night_passes_and_is_kept_with_its_reports(boxes: Boxes) -> None:
+    """Every check of the suite is made, nothing runs afterwards, and three files are there."""
+    report = boxes.night()
+
+    assert (report.exit_status, report.changed) == (0, False)
+    seen = states(report)
+    expected = {"reach", "xid", "stale", "idle-memory", "disk", "driver", "packages", "machine"}
+    expected |= {"nccl-conf", "busy", "launch:baseline", "environment:baseline"}
+    expected |= {"throttling:baseline", "speed:baseline"}
+    assert expected <= set(seen)
+    assert {check: state for check, state in seen.items() if state in {"warn", "fail"}} == {}
+    assert "first night" in found(report, "driver").message
+    assert boxes.servers() == {}
+    assert set(report.reports) == {"html", "junit", "json"}
+    kept = json.loads(Path(report.reports["json"]).read_text())
+    assert kept["checks"] == report.to_dict()["checks"]
+    (night,) = NightStore.beside(boxes.folder / "ledger.db").history("default")
+    assert (night.outcome, night.journal) == ("done", {})
+    assert night.findings == report.findings
+    with Ledger.open(boxes.folder / "ledger.db") as ledger:
+        (run,) = ledger.runs()
+    assert run.tok_s == pytest.approx(found(report, "speed:baseline").value, abs=0.01)
+    assert found(report, "speed:baseline").run_id == run.id
+
+
+def test_no_secret_reaches_a_night_or_a_report(boxes: Boxes) -> None:
+    """The token of a profile's environment stands in no file that a night writes."""
+    boxes.night()
+
+    written = [path for path in boxes.folder.joinpath("nights").rglob("*") if path.is_file()]
+    assert len(written) >= 7  # a night, its lock, three reports under two names each
+    assert [path for path in written if SECRET.encode() in path.read_bytes()] == []
+
+
+def test_a_second_night_says_what_has_changed_on_the_machine(boxes: Boxes) -> None:
+    """ECC that was switched off is told in the night that sees it first, and in no other."""
+    suite = "checks: {ecc: off, ecc-corrected: off}"
+    first = boxes.night(suite)
+    boxes.box().break_gpu(0, ecc=False)
+    second = boxes.night(suite)
+    third = boxes.night(suite)
+
+    assert found(first, "machine").message.startswith("first night")
+    assert found(second, "machine").state == "warn"
+    assert found(second, "machine").message == "GPU 0: ecc: Enabled → Disabled"
+    assert [fault.check for fault in second.news.events] == ["machine"]
+    assert found(third, "machine").state == "pass"
+    assert not third.changed
+
+
+def test_a_profile_that_fails_costs_the_next_one_nothing(boxes: Boxes) -> None:
+    """The first server dies: that is told with its cause, and the second is measured."""
+    report = boxes.night("profiles: [baseline, second]", sim="fail: oom", second="fail: ''")
+
+    assert found(report, "launch:baseline").state == "fail"
+    assert "out of memory" in found(report, "launch:baseline").message
+    assert "speed:baseline" not in states(report)
+    assert found(report, "speed:second").state == "pass"
+    assert report.exit_status == 1
+    assert boxes.servers() == {}
+
+
+def test_a_server_that_dies_under_its_requests_is_told_so(boxes: Boxes) -> None:
+    """It was ready, and could not be measured."""
+    report = boxes.night(sim="fail: serve")
+
+    assert found(report, "launch:baseline").state == "pass"
+    assert found(report, "speed:baseline").state == "fail"
+    assert "could not be measured" in found(report, "speed:baseline").message
+
+
+def test_a_throttled_measurement_fails_as_such_and_says_nothing_of_the_software(
+    boxes: Boxes,
+) -> None:
+    """`throttling` fails and names the GPU; `speed` is skipped, with the figure."""
+    boxes.box().break_gpu(0, throttle_reasons=["hw_thermal_slowdown"], speed=0.5)
+
+    report = boxes.night()
+
+    assert found(report, "throttling:baseline").state == "fail"
+    assert "GPU 0" in found(report, "throttling:baseline").message
+    speed = found(report, "speed:baseline")
+    assert speed.state == "skip"
+    assert "does not count" in speed.message
+    assert speed.value == pytest.approx(822, rel=0.15)
+
+
+def test_a_command_is_held_to_what_is_expected_of_it(boxes: Boxes) -> None:
+    """Its output, its figure and its status are judged, each with what was seen."""
+    suite = """commands: {
+      well: {run: [echo, bandwidth 44.5], number: 'bandwidth ([0-9.]+)', lowest: 40, unit: GB/s},
+      slow: {run: [echo, bandwidth 33], number: 'bandwidth ([0-9.]+)', lowest: 40, unit: GB/s},
+      silent: {run: [echo, nothing], stdout: ok},
+      ends: {run: [sh, -c, 'echo it broke >&2; exit 3'], severity: warn},
+      hangs: {run: [sleep, '60'], timeout_s: 0.5},
+      gone: {run: [no-such-program]},
+      never: {run: [touch, never], severity: off}}"""
+    report = boxes.night(" ".join(suite.split()))
+
+    assert found(report, "command:well").state == "pass"
+    assert (found(report, "command:well").value, found(report, "command:well").limit) == (44.5, 40)
+    assert found(report, "command:slow").message.startswith("33 GB/s is below 40")
+    assert "does not hold 'ok'" in found(report, "command:silent").message
+    assert found(report, "command:ends").state == "warn"
+    assert "status 3, expected 0. It said: it broke" in found(report, "command:ends").message
+    assert found(report, "command:hangs").state == "fail"
+    assert found(report, "command:gone").state == "fail"
+    assert "command:never" not in states(report)
+
+
+def test_an_unreachable_host_fails_once_and_leaves_the_others_alone(boxes: Boxes) -> None:
+    """One finding for the dead host, every check for the other; status 1 only if that failed."""
+    dead = ["  dead: {address: root@127.0.0.1:9, connect_timeout_s: 2}"]
+    report = boxes.night("hosts: [dead, sim], profiles: [baseline]", more=dead)
+
+    assert list(states(report, "dead")) == ["reach"]
+    assert found(report, "reach", "dead").state == "fail"
+    assert found(report, "speed:baseline", "sim").state == "pass"
+    assert report.exit_status == 4
+
+
+def test_hosts_of_their_own_are_looked_at_side_by_side(boxes: Boxes) -> None:
+    """Two boxes in one night, each with every check, and nothing left on either."""
+    report = boxes.night("hosts: [sim, two]", hosts=("sim", "two"))
+
+    assert set(states(report, "sim")) == set(states(report, "two"))
+    assert report.night.hosts == ("sim", "two")
+    assert report.ok
+
+
+def test_one_host_of_a_suite_can_be_looked_at_alone(boxes: Boxes) -> None:
+    """The others are no part of that night; a stranger is refused before anything is touched."""
+    library = boxes.open("hosts: [sim, two]", hosts=("sim", "two", "three"))
+
+    report = library.nightly().run(["two"])
+
+    assert report.night.hosts == ("two",)
+    assert {finding.host for finding in report.findings} == {"two"}
+    with pytest.raises(UsageError, match="three is no host of the suite default"):
+        library.nightly().run(["three"])
+
+
+def test_checks_that_are_off_are_not_made(boxes: Boxes) -> None:
+    """`off` leaves a kind out, whichever part of the night makes it."""
+    suite = "profiles: [baseline], checks: {speed: off, doctor: off, xid: off, busy: off}"
+    report = boxes.night(suite)
+
+    kinds = {finding.kind for finding in report.findings}
+    assert not kinds & {"speed", "doctor", "xid", "busy"}
+    assert "launch" in kinds
+
+
+def test_the_time_limit_ends_a_night_in_a_clear_state(boxes: Boxes) -> None:
+    """A server that never gets ready is ended at the limit; what was left is skipped."""
+    suite = "profiles: [baseline, second], limit_s: 8"
+    report = boxes.night(suite, sim="fail: hang")
+
+    assert report.night.outcome == "time_limit"
+    assert report.exit_status == 3
+    assert "limit of 8 s" in found(report, "launch:baseline").message
+    assert found(report, "launch:second").state == "skip"
+    assert boxes.servers() == {}
