@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 
 import attrs
@@ -14,34 +13,12 @@ from comparison.examples import SECRET, example
 from eagleops.comparison.trial import Restarts, Trial
 from eagleops.comparison.verdict import verdicts
 from eagleops.errors import UsageError
+from parts.pages import Tags, asked_for, colour_blocks, contrast, plain
 
 pytest.importorskip("jinja2", reason="the [plots] extra is not installed")
 pytest.importorskip("matplotlib", reason="the [plots] extra is not installed")
 
 from eagleops.render.report import page, ready, write
-
-VOID = {"meta", "br", "img", "link", "input", "hr"}
-
-
-class Tags(HTMLParser):
-    """Every tag, and whether each one is closed."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.seen: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs) -> None:
-        self.seen.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs) -> None:
-        self.seen.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag) -> None:
-        assert self.open.pop() == tag
 
 
 @pytest.fixture(scope="module")
@@ -56,20 +33,18 @@ def test_it_is_one_file_that_asks_for_nothing(text) -> None:
 
     assert tags.open == []
     assert {tag for tag, _ in tags.seen} & {"script", "link", "img", "iframe", "object"} == set()
-    asked = re.findall(r'(?:src|href)="([^"#][^"]*)"|url\((?!#)', text)
-    assert asked == []
-    assert "@import" not in text
+    assert asked_for(text) == []
 
 
 def test_it_holds_the_verdict_and_what_it_rests_on(text) -> None:
     """The answer, what was left out, the evidence and the commands."""
-    plain = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", text))
+    words = plain(text)
 
-    assert "eagle3-2step is 27 % slower than baseline (60.0 against 82.2 tok/s" in plain
-    assert "eagle3-2step, restart 5: throttled in 2 of 3 requests" in plain
-    assert "SGLang sets max_running_requests to 48 in eagle3-2step" in plain
-    assert "python3 -m sglang.launch_server" in plain
-    assert "NCCL_PROTO" in plain
+    assert "eagle3-2step is 27 % slower than baseline (60.0 against 82.2 tok/s" in words
+    assert "eagle3-2step, restart 5: throttled in 2 of 3 requests" in words
+    assert "SGLang sets max_running_requests to 48 in eagle3-2step" in words
+    assert "python3 -m sglang.launch_server" in words
+    assert "NCCL_PROTO" in words
     for heading in ("Speed", "Does speculation pay?", "Fairness", "The exact commands"):
         assert f">{heading}</h2>" in text
 
@@ -102,29 +77,10 @@ def test_every_plot_is_described_in_words(text) -> None:
     assert "eagle3-2step: 1 in 40 %, 2 in 45 %, 3 in 15 %" in text
 
 
-def variables(style: str) -> dict[str, str]:
-    """The colours of one block of the style sheet."""
-    return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", style))
-
-
-def luminance(colour: str) -> float:
-    """Relative luminance, as WCAG 2 defines it."""
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(one: str, other: str) -> float:
-    """The contrast of two colours, from 1 to 21."""
-    high, low = sorted((luminance(one), luminance(other)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
-
-
 @pytest.mark.parametrize("block", [0, 1, 2])
 def test_colours_can_be_told_from_the_paper(text, block) -> None:
     """Light, dark and printed: every text and every series has a contrast of 4.5 to 1."""
-    blocks = re.findall(r":root \{(.*?)\}", text, re.DOTALL)
-    colours = variables(blocks[block])
+    colours = colour_blocks(text)[block]
 
     for name, colour in colours.items():
         if name in {"paper", "card", "grid"}:
