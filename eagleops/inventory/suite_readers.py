@@ -46,54 +46,26 @@ def fields(structured: Structured) -> dict[type, Mapping[str, Reader]]:
         one: ProfileCheck = structured(node, ProfileCheck)
         return one
 
-    return {
-        SuiteEntry: {
-            "hosts": readers.list_of(readers.text, single=True),
-            "profiles": readers.list_of(profile, single=True),
-            "commands": _by_name(nested(CommandCheck)),
-            "checks": _by_name(nested(CheckEntry), _check),
-            "measure": nested(MeasureEntry),
-            "busy": readers.one_of("skip", "wait", "force"),
-            "wait_limit_s": readers.seconds,
-            "limit_s": readers.seconds,
-            "ready_limit_s": readers.seconds,
-            "restore": readers.yes_or_no,
-            "resume_within_s": _checked(figure, values.not_below(0)),
-            "history_nights": readers.whole_number(1),
-            "keep_nights": readers.whole_number(1),
-            "reports": readers.path,
-            "prometheus": _checked(readers.path, values.prometheus_file),
-            "notify": readers.list_of(nested(WebhookEntry)),
-            "schedule": _checked(readers.handed_on, schedule),
-        },
-        ProfileCheck: {
-            "profile": readers.text,
-            "pin": _checked(readers.handed_on, values.pin),
-        },
-        CheckEntry: {"severity": severity, "limit": figure},
-        CommandCheck: {
-            "run": _checked(readers.list_of(readers.handed_on), values.argv),
-            "exit_status": readers.whole_number(0, values.HIGHEST_STATUS),
-            "stdout": _checked(readers.handed_on, values.pattern),
-            "number": _checked(readers.handed_on, values.figure_pattern),
-            "lowest": figure,
-            "highest": figure,
-            "unit": readers.handed_on,
-            "timeout_s": readers.seconds,
-            "severity": severity,
-        },
-        MeasureEntry: {
-            "runs": readers.whole_number(1),
-            "tokens": readers.whole_number(values.FEWEST_TOKENS),
-            "warmups": readers.whole_number(0),
-            "prompt": readers.one_of(*prompts.NAMES),
-        },
-        WebhookEntry: {
-            "url": _checked(_value_or_secret, values.url),
-            "shape": readers.one_of("json", "slack"),
-            "headers": _headers,
-        },
+    suite: Mapping[str, Reader] = {
+        "hosts": readers.list_of(readers.text, single=True),
+        "profiles": readers.list_of(profile, single=True),
+        "commands": _by_name(nested(CommandCheck)),
+        "checks": _by_name(nested(CheckEntry), _check),
+        "measure": nested(MeasureEntry),
+        "busy": readers.one_of("skip", "wait", "force"),
+        "wait_limit_s": readers.seconds,
+        "limit_s": readers.seconds,
+        "ready_limit_s": readers.seconds,
+        "restore": readers.yes_or_no,
+        "resume_within_s": _checked(figure, values.not_below(0)),
+        "history_nights": readers.whole_number(1),
+        "keep_nights": readers.whole_number(1),
+        "reports": readers.path,
+        "prometheus": _checked(readers.path, values.prometheus_file),
+        "notify": readers.list_of(nested(WebhookEntry)),
+        "schedule": _checked(readers.handed_on, schedule),
     }
+    return {SuiteEntry: suite, **_WITHIN}
 
 
 def severity(node: Node) -> str | None:
@@ -172,3 +144,35 @@ def _headers(node: Node) -> dict[str, str | SecretReference]:
         return name, found
 
     return dict(readers.gathered(readers.pairs(node, read)))
+
+
+# The classes that stand within a suite's.
+_WITHIN: Mapping[type, Mapping[str, Reader]] = {
+    ProfileCheck: {
+        "profile": readers.text,
+        "pin": _checked(readers.handed_on, values.pin),
+    },
+    CheckEntry: {"severity": severity, "limit": figure},
+    CommandCheck: {
+        "run": _checked(readers.list_of(readers.handed_on), values.argv),
+        "exit_status": readers.whole_number(0, values.HIGHEST_STATUS),
+        "stdout": _checked(readers.handed_on, values.pattern),
+        "number": _checked(readers.handed_on, values.figure_pattern),
+        "lowest": figure,
+        "highest": figure,
+        "unit": readers.handed_on,
+        "timeout_s": readers.seconds,
+        "severity": severity,
+    },
+    MeasureEntry: {
+        "runs": readers.whole_number(1),
+        "tokens": readers.whole_number(values.FEWEST_TOKENS),
+        "warmups": readers.whole_number(0),
+        "prompt": readers.one_of(*prompts.NAMES),
+    },
+    WebhookEntry: {
+        "url": _checked(_value_or_secret, values.url),
+        "shape": readers.one_of("json", "slack"),
+        "headers": _headers,
+    },
+}

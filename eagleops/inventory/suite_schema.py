@@ -34,55 +34,19 @@ def nightly(text: _Schema, secret: _Schema, names: str) -> _Schema:
         secret: Of a secret by reference.
         names: The pattern of an entry's name.
     """
-    profile = _entry(
-        ProfileCheck,
-        {
-            "profile": text,
-            "pin": {"type": ["integer", "string"], "pattern": "^([1-9][0-9]*|[0-9a-f]{8}.*)$"},
-        },
-        ["profile"],
-    )
-    notify = _entry(
-        WebhookEntry,
-        {
-            "url": {"anyOf": [{"type": "string", "pattern": "^https?://"}, secret]},
-            "shape": {"enum": ["json", "slack"]},
-            "headers": {
-                "type": "object",
-                "additionalProperties": {"anyOf": [{"type": ["string", "number"]}, secret]},
-            },
-        },
-        ["url"],
-    )
+    commands = {
+        "type": ["object", "null"],
+        "propertyNames": {"pattern": names},
+        "additionalProperties": _command(text),
+    }
     suite = _entry(
         SuiteEntry,
         {
             "hosts": {"anyOf": [text, {"type": "array", "items": text}]},
-            "profiles": {"anyOf": [text, {"type": "array", "items": {"anyOf": [text, profile]}}]},
-            "commands": {
-                "type": ["object", "null"],
-                "propertyNames": {"pattern": names},
-                "additionalProperties": _command(text),
-            },
-            "checks": {
-                "type": ["object", "null"],
-                "properties": {kind.id: _check(kind) for kind in KINDS.values()},
-                "patternProperties": {
-                    f"^{kind.id}:\\S": _check(kind)
-                    for kind in KINDS.values()
-                    if kind.of == "profile" or kind.id == DOCTOR_KIND
-                },
-                "additionalProperties": False,
-            },
-            "measure": _entry(
-                MeasureEntry,
-                {
-                    "runs": {"type": "integer", "minimum": 1},
-                    "tokens": {"type": "integer", "minimum": FEWEST_TOKENS},
-                    "warmups": {"type": "integer", "minimum": 0},
-                    "prompt": {"enum": list(prompts.NAMES)},
-                },
-            ),
+            "profiles": _profiles(text),
+            "commands": commands,
+            "checks": _checks(),
+            "measure": _measure(),
             "busy": {"enum": ["skip", "wait", "force"]},
             "wait_limit_s": _SECONDS,
             "limit_s": _SECONDS,
@@ -93,7 +57,7 @@ def nightly(text: _Schema, secret: _Schema, names: str) -> _Schema:
             "keep_nights": {"type": "integer", "minimum": 1},
             "reports": text,
             "prometheus": {"type": "string", "pattern": "\\.prom$"},
-            "notify": {"type": "array", "items": notify},
+            "notify": {"type": "array", "items": _webhook(secret)},
             "schedule": text,
         },
     )
@@ -102,6 +66,47 @@ def nightly(text: _Schema, secret: _Schema, names: str) -> _Schema:
         "propertyNames": {"pattern": names},
         "additionalProperties": suite,
     }
+
+
+def _profiles(text: _Schema) -> _Schema:
+    pin = {"type": ["integer", "string"], "pattern": "^([1-9][0-9]*|[0-9a-f]{8}.*)$"}
+    profile = _entry(ProfileCheck, {"profile": text, "pin": pin}, ["profile"])
+    return {"anyOf": [text, {"type": "array", "items": {"anyOf": [text, profile]}}]}
+
+
+def _checks() -> _Schema:
+    subjects = [kind for kind in KINDS.values() if kind.of == "profile" or kind.id == DOCTOR_KIND]
+    return {
+        "type": ["object", "null"],
+        "properties": {kind.id: _check(kind) for kind in KINDS.values()},
+        "patternProperties": {f"^{kind.id}:\\S": _check(kind) for kind in subjects},
+        "additionalProperties": False,
+    }
+
+
+def _measure() -> _Schema:
+    return _entry(
+        MeasureEntry,
+        {
+            "runs": {"type": "integer", "minimum": 1},
+            "tokens": {"type": "integer", "minimum": FEWEST_TOKENS},
+            "warmups": {"type": "integer", "minimum": 0},
+            "prompt": {"enum": list(prompts.NAMES)},
+        },
+    )
+
+
+def _webhook(secret: _Schema) -> _Schema:
+    header = {"anyOf": [_HANDED_ON, secret]}
+    return _entry(
+        WebhookEntry,
+        {
+            "url": {"anyOf": [{"type": "string", "pattern": "^https?://"}, secret]},
+            "shape": {"enum": ["json", "slack"]},
+            "headers": {"type": "object", "additionalProperties": header},
+        },
+        ["url"],
+    )
 
 
 def _command(text: _Schema) -> _Schema:
