@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Collection, Sequence
 
@@ -9,23 +10,23 @@ from eagleops.drift.series import Point
 
 BARS = "▁▂▃▄▅▆▇█"
 CHANGE, LEFT_OUT = "│", "·"
-# A flat line would otherwise show its noise as mountains: the line's height is this at least.
+# A flat line would otherwise show its noise as mountains: the line is at least so high.
 LEAST_PCT = 6.0
+# One odd run would press all others into one row: so many at either end do not set the scale.
+ODD_SHARE = 0.05
 
 
 def spark(points: Sequence[Point], begins: Collection[Point] = (), width: int = 60) -> str:
-    """The points as bars, oldest first.
+    """The points as bars, the oldest first; a higher bar is a larger value.
 
     Args:
         points: Those that do not count are dots.
         begins: Points before which a change of level is marked.
         width: The most characters; where there are more points, neighbours share a bar, which is
-            their median.
+            the median of those that count.
     """
-    counted = [point.value for point in points if not point.excluded]
-    if not counted:
-        return LEFT_OUT * min(len(points), width)
-    low, high = _scale(counted)
+    counted = sorted(point.value for point in points if not point.excluded)
+    low, high = _scale(counted) if counted else (0.0, 0.0)
     drawn = []
     for group in _groups(points, max(1, width - len(begins))):
         if any(point in begins for point in group):
@@ -35,18 +36,21 @@ def spark(points: Sequence[Point], begins: Collection[Point] = (), width: int = 
     return "".join(drawn)
 
 
-def _scale(values: Sequence[float]) -> tuple[float, float]:
-    low, high = min(values), max(values)
+def _scale(ordered: Sequence[float]) -> tuple[float, float]:
+    odd = int(ODD_SHARE * len(ordered))
+    low, high = ordered[odd], ordered[-1 - odd]
+    half = max(high - low, LEAST_PCT / 100 * low) / 2
     middle = (low + high) / 2
-    half = max(high - low, LEAST_PCT / 100 * middle) / 2
     return middle - half, middle + half
 
 
 def _bar(value: float, low: float, high: float) -> str:
-    share = (value - low) / (high - low) if high > low else 0.5
-    return BARS[min(len(BARS) - 1, int(share * len(BARS)))]
+    row = int((value - low) / (high - low) * len(BARS))
+    return BARS[min(max(row, 0), len(BARS) - 1)]
 
 
 def _groups(points: Sequence[Point], most: int) -> list[Sequence[Point]]:
-    size = -(-len(points) // most)
-    return [points[at : at + size] for at in range(0, len(points), size)]
+    """The points in their order, in groups that differ in size by one at most."""
+    count = min(most, len(points))
+    edges = [index * len(points) // count for index in range(count + 1)] if count else [0]
+    return [points[begin:end] for begin, end in itertools.pairwise(edges)]

@@ -21,6 +21,8 @@ from eagleops.workflows import trend_view
 LIMIT = 120
 # Runs that were never measured stand among the others; so many times the limit are looked at.
 LOOK_BACK = 10
+# Of the latest runs, so many profiles are named to who asks for another.
+NAMED_RUNS, MOST_NAMED = 1000, 5
 # Whatever a point is made of; telemetry, which is long, is read where a GPU was slowed down.
 PARTS = ("bench", "launch", "environment")
 
@@ -202,13 +204,16 @@ def _measured(header: Header, metric: Metric) -> bool:
 
 
 def _nothing(ledger: Ledger, metric: Metric, profile: str, host: str) -> UsageError:
-    known = sorted({(run.profile, run.host) for run in ledger.runs(limit=1000) if run.tok_s})
-    way_out = f"Measure it: eagleops launch --profile {profile} --host {host}, eagleops bench."
-    if known:
-        told = ", ".join(f"{one} on {where}" for one, where in known[:5])
-        way_out = f"Measured are: {told}. {way_out}"
+    latest = ledger.runs(limit=NAMED_RUNS)
+    known = {(one.profile, one.host): None for one in latest if _measured(one, metric)}
+    if (profile, host) in known:
+        way_out = "It was measured without one: only a server that speculates has it."
+    else:
+        told = ", ".join(f"{one} on {where}" for one, where in [*known][:MOST_NAMED])
+        way_out = f"These have runs: {told}. " if told else ""
+        way_out += f"Measure it: eagleops launch --profile {profile} --host {host}, eagleops bench."
     return UsageError(
-        problem=f"no run of {profile} on {host} has a {metric.words}",
+        problem=f"no run of {profile} on {host} has the figure {metric.name} ({metric.words})",
         where=str(ledger.path),
         way_out=way_out,
     )
@@ -218,7 +223,7 @@ def _pinned(ledger: Ledger, metric: Metric, pin: int | str) -> Run:
     run = ledger.run(pin, PARTS)
     if metric.value(run) is None:
         raise UsageError(
-            problem=f"run {pin} is pinned, and has no {metric.words}",
+            problem=f"run {pin} is pinned, and has no figure {metric.name} ({metric.words})",
             where=str(ledger.path),
             way_out="Pin a run that was measured: eagleops runs.",
         )

@@ -14,10 +14,11 @@ from eagleops.view import Cell, Column, Table, Text, Tone, View
 if TYPE_CHECKING:
     from eagleops.workflows.trend import Story, TrendReport
 
-WIDTH = 56
+WIDTH = 78
 MOST_CAUSES = 6
 LATEST = 10
-MARKS = f"each run, the oldest first ({spark.CHANGE} change, {spark.LEFT_OUT} left out)"
+MOST_LEFT_OUT = 6
+MARKS = f"{spark.CHANGE} a change, {spark.LEFT_OUT} left out"
 _TONES = {
     "steady": Tone.GOOD,
     "unusual": Tone.WARNING,
@@ -29,13 +30,16 @@ _TONES = {
 def view(report: TrendReport) -> View:
     """A trend for a terminal or a notebook."""
     causes = tuple(_causes(story) for story in report.stories)
-    tables = (_line(report), _changes(report), *causes, _latest(report))
+    tables = [_line(report), _changes(report), *causes]
+    if out := [point for point in report.series.points[:-LATEST] if point.excluded]:
+        tables.append(_left_out(report, out))
+    tables.append(_latest(report))
     notes = [Text(notice, Tone.WARNING) for notice in report.notices]
     if report.pin is not None:
         notes.append(Text(report.pin.words, Tone.GOOD if report.pin.ok else Tone.BAD))
     if report.report:
         notes.append(Text(f"Report: {report.report}"))
-    return View(tables, Text(report.drift.words, _TONES[report.drift.state]), tuple(notes))
+    return View(tuple(tables), Text(report.drift.words, _TONES[report.drift.state]), tuple(notes))
 
 
 def causes_in_words(causes: Sequence[Change]) -> str:
@@ -50,12 +54,12 @@ def _line(report: TrendReport) -> Table:
     points, metric = report.series.points, report.metric
     counted = [point.value for point in report.series.counted] or [point.value for point in points]
     drawn = spark.spark(points, [change.after for change in report.drift.changes], WIDTH)
-    columns = (Column("lowest", "right"), Column(MARKS, wrap=False), Column("highest", "right"))
-    row = (f"{min(counted):.{metric.digits}f}", drawn, f"{max(counted):.{metric.digits}f}")
-    unit = f" in {metric.unit}" if metric.unit else ""
-    span = f"{wording.date(points[0])} to {wording.date(points[-1])}"
-    title = f"{report.profile} on {report.host}: {metric.words}{unit}, {len(points)} runs, {span}"
-    return Table(columns, (row,), title=title)
+    lowest = f"{min(counted):.{metric.digits}f}"
+    heading = f"{lowest} to {metric.show(max(counted))} ({MARKS})"
+    runs = "one run" if len(points) == 1 else f"{len(points)} runs"
+    span = f"{runs} since {wording.date(points[0])}"
+    title = f"{report.profile} on {report.host}: {metric.words}, {span}"
+    return Table((Column(heading),), ((drawn,),), title=title)
 
 
 def _changes(report: TrendReport) -> Table:
@@ -65,7 +69,7 @@ def _changes(report: TrendReport) -> Table:
         Column("before", "right"),
         Column("after", "right"),
         Column("change", "right"),
-        Column("first run"),
+        Column("first run", "right"),
         Column(""),
     )
     rows = tuple(
@@ -74,7 +78,7 @@ def _changes(report: TrendReport) -> Table:
             f"{change.from_value:.{metric.digits}f}",
             f"{change.to_value:.{metric.digits}f}",
             f"{change.change_pct:+.1f} %",
-            _run(change.after),
+            _number(change.after),
             Text("worse", Tone.BAD) if change.worse else Text("better", Tone.GOOD),
         )
         for change in report.drift.changes
@@ -104,6 +108,24 @@ def _causes(story: Story) -> Table:
     return Table(columns, tuple(rows), title=title, empty="nothing that is recorded")
 
 
+def _left_out(report: TrendReport, points: Sequence[Point]) -> Table:
+    """Those before the latest; these stand among the latest themselves."""
+    digits = report.metric.digits
+    rows = [
+        (_number(point), _began(point), f"{point.value:.{digits}f}", point.excluded)
+        for point in points[-MOST_LEFT_OUT:]
+    ]
+    if len(points) > len(rows):
+        rows.append((f"and {len(points) - len(rows)} more", "", "", "see --json"))
+    columns = (
+        Column("run", "right"),
+        Column("began (UTC)", wrap=False),
+        Column(report.series.unit or report.metric.words, "right"),
+        Column("left out, because"),
+    )
+    return Table(columns, tuple(rows), title="Left out before the latest runs")
+
+
 def _latest(report: TrendReport) -> Table:
     columns = (
         Column("run", "right"),
@@ -125,13 +147,15 @@ def _rows(report: TrendReport, points: Sequence[Point]) -> Iterator[tuple[Cell, 
             note = Text(f"left out: {point.excluded}", Tone.DIM)
         elif point is drift.latest and drift.latest_unusual:
             note = Text("unusual", Tone.WARNING)
-        began = point.at_utc[:16].replace("T", " ")
-        number = "" if point.run_id is None else str(point.run_id)
-        yield number, began, f"{point.value:.{digits}f}", apart, note
+        yield _number(point), _began(point), f"{point.value:.{digits}f}", apart, note
 
 
-def _run(point: Point) -> str:
-    return "" if point.run_id is None else f"run {point.run_id}"
+def _number(point: Point) -> str:
+    return "" if point.run_id is None else str(point.run_id)
+
+
+def _began(point: Point) -> str:
+    return point.at_utc[:16].replace("T", " ")
 
 
 def _shown(text: str | None) -> str:
