@@ -380,3 +380,16 @@ def test_readers_see_whole_nights_while_one_is_written(store, make_night) -> Non
     assert len(seen) > 3
     assert set(seen) <= {50 * n for n in range(1, 11)}
     assert reader.notice == ""
+
+
+def test_the_latest_nights_are_had_finished_or_not(store, make_night) -> None:
+    """What a night that was cut off has left undone is looked for in them."""
+    for day in range(3):
+        store.write(make_night(day, {}))
+    cut_off = make_night(3, {}, ended_utc=None, outcome="running")
+    store.write(cut_off)
+
+    first, second = store.latest(SUITE, 2)
+
+    assert first == cut_off
+    assert second.began_utc == "2026-10-03T02:30:00Z"
