@@ -37,9 +37,9 @@ _ALL = (
         "Xid errors in the kernel log since the last night.",
         "fail",
         lasting=False,
-        why="An Xid of the hardware or the driver (48, 63, 64, 74, 79, 92, 94, 95, 119, ...) is a "
-        "fault. Of those that a program can cause by itself (13, 31, 43, 45) a warning is all "
-        "that is made: 45 follows every kill -9.",
+        why="One of the hardware or the driver (48, 63, 64, 74, 79, 92, 94, 95, 119, ...) is as "
+        "severe as set here. One that a program can cause (13, 31, 43, ...) is a warning; 45, which "
+        "follows whatever is killed, is none.",
     ),
     CheckKind(
         "ecc",
@@ -93,7 +93,7 @@ _ALL = (
     ),
     CheckKind(
         "fan",
-        "Fans that are told to turn and do not, or cannot be read.",
+        "Fans that stand still on a warm GPU, race on one at rest, or cannot be read.",
         "fail",
         95,
         "%",
