@@ -38,8 +38,8 @@ _ALL = (
         "fail",
         lasting=False,
         why="One of the hardware or the driver (48, 63, 64, 74, 79, 92, 94, 95, 119, ...) is as "
-        "severe as set here. One that a program can cause (13, 31, 43, ...) is a warning; 45, which "
-        "follows whatever is killed, is none.",
+        "severe as set here. One that a program can cause (13, 31, 43, ...) is a warning; 45, "
+        "which follows whatever is killed, is none.",
     ),
     CheckKind(
         "ecc",
