@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
-import eagleops
+from eagleops import _version
 
 # What decides where files lie, which programs are found, and how messages get out. The lower-case
 # names of proxies are the older ones.
@@ -124,7 +124,7 @@ def _account() -> str:
 
 
 def _package() -> Path | None:
-    folder = Path(eagleops.__file__).absolute().parent.parent
+    folder = Path(_version.__file__).absolute().parent.parent
     installed = {Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")}
     return None if folder in installed else folder
 

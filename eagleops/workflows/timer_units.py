@@ -14,12 +14,14 @@ import attrs
 
 from eagleops.errors import UsageError
 
+ENV = "/usr/bin/env"
 DELAY = "5min"
 # What a night is given beyond its own limit, to put things back and to send its message.
 GRACE_S = 900
 STOP_S = 300
-_LONGEST_NAME = 200
 _PREFIX = "eagleops-nightly-"
+_NO_PROGRAM = re.compile(r"""['"\\]|\$[${]""")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _PLAIN = re.compile(r"[A-Za-z0-9_@/=.,:+-]+")
 # Nothing that ssh, a ProxyCommand or a key in somebody's home needs is taken away.
 _SANDBOX = (
@@ -53,24 +55,12 @@ class Start:
 
 
 def unit_name(suite: str) -> str:
-    """The units' name, without its ending: a suite's name escaped as systemd-escape(1) does.
-
-    Raises:
-        UsageError: if it would be too long.
-    """
+    """The units' name, without its ending: a suite's name escaped as systemd-escape(1) does."""
     kept = re.compile(rb"[A-Za-z0-9:_.-]")
-    escaped = "".join(
+    return _PREFIX + "".join(
         chr(byte) if kept.match(bytes([byte])) else f"\\x{byte:02x}"
         for byte in suite.encode("utf-8", "surrogateescape")
     )
-    if len(escaped) > _LONGEST_NAME:
-        raise UsageError(
-            problem=f"the suite's name makes a unit's name of {len(escaped)} characters, and "
-            f"systemd takes {_LONGEST_NAME} of them",
-            where=f"suite {suite[:40]}...",
-            way_out="Give it a shorter name.",
-        )
-    return _PREFIX + escaped
 
 
 def service(suite: str, start: Start, *, limit_s: float, system: bool, sandboxed: bool) -> str:
@@ -148,13 +138,15 @@ def command(argv: Sequence[str]) -> str:
         UsageError: if a word cannot be written in a unit.
     """
     program, *words = argv
-    if re.search(r"\$[${]", program):
-        # The program's own name knows no escape of $: systemd.service(5).
-        raise UsageError(
-            problem="its path holds $$ or ${, which systemd cannot start",
-            where=program,
-            way_out="Name a link to it, or move it.",
-        )
+    if _NO_PROGRAM.search(program):
+        # systemd starts no program of such a name; env does, but takes = for a variable.
+        if "=" in program:
+            raise UsageError(
+                problem="systemd cannot start a program whose path holds both = and any of '\"\\$",
+                where=program,
+                way_out="Name a link to it, or move it.",
+            )
+        program, words = ENV, [program, *words]
     return " ".join((_word(program), *(_word(word).replace("$", "$$") for word in words)))
 
 
@@ -196,7 +188,7 @@ def _writable(text: str) -> str:
     except UnicodeEncodeError:
         why = "it is no UTF-8"
     else:
-        if text.isprintable():
+        if not _CONTROL.search(text):
             return text
         why = "it holds a control character"
     raise UsageError(
