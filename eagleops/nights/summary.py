@@ -10,9 +10,9 @@ from eagleops.nights.faults import News
 from eagleops.nights.night import Night
 
 CUT_SHORT = {
-    "time_limit": "cut short by its time limit",
-    "interrupted": "interrupted",
-    "running": "not finished",
+    "time_limit": "Cut short by its time limit",
+    "interrupted": "Interrupted",
+    "running": "Not finished",
 }
 MOST_NAMES = 3
 MOST_CHARS = 500
@@ -23,17 +23,17 @@ _TERMINAL_CODE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 def summary(night: Night, news: News) -> str:
     """What began and ended, and where, and how much still stands."""
     groups = {
-        "new": news.began,
-        "worse": news.worsened,
-        "seen": news.events,
-        "over": news.ended,
+        "New": news.began,
+        "Worse": news.worsened,
+        "Seen": news.events,
+        "Over": news.ended,
     }
     parts = [CUT_SHORT[night.outcome]] if night.outcome in CUT_SHORT else []
     parts += [f"{word}: {_named(faults)}" for word, faults in groups.items() if faults]
     if not news.changed:
-        parts.append(f"nothing new on {_joined(night.hosts) or 'no host'}")
+        parts.append(f"Nothing new on {_joined(night.hosts) or 'no host'}")
     parts.append(_standing(news))
-    return clean(f"Nightly {night.suite}: {'; '.join(parts)}", MOST_CHARS)
+    return clean(f"Nightly {night.suite}. {'. '.join(parts)}.", MOST_CHARS)
 
 
 def clean(text: str, most: int) -> str:
@@ -61,4 +61,4 @@ def _standing(news: News) -> str:
     count = len(news.standing)
     if count:
         return f"{count} still stand{'s' if count == 1 else ''}"
-    return "nothing else stands" if news.began or news.worsened else "nothing stands"
+    return "Nothing else stands" if news.began or news.worsened else "Nothing stands"

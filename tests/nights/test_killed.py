@@ -14,6 +14,7 @@ import pytest
 
 from eagleops.errors import NightsError, NightsHeld
 from eagleops.nights.store import NightStore
+from parts import needs
 from parts.poll import until
 
 SUITE = "default"
@@ -204,7 +205,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         text=True,
     )
     if mounted.returncode:
-        pytest.skip(f"no tmpfs can be mounted: {mounted.stderr.strip()}")
+        needs.cannot(f"no tmpfs can be mounted: {mounted.stderr.strip()}")
     yield folder
     subprocess.run(["umount", folder], check=True)
 

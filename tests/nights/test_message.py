@@ -61,36 +61,36 @@ def two_nights(make_night) -> tuple[Night, News]:
 def test_the_summary_says_what_began_and_ended_where(two_nights) -> None:
     """One line, for a notification on a telephone."""
     assert summary(*two_nights) == (
-        "Nightly default: new: speed:eagle3-2step on llm; worse: disk on llm; "
-        "seen: xid on llm (warning); over: reach on pve; 2 still stand"
+        "Nightly default. New: speed:eagle3-2step on llm. Worse: disk on llm. "
+        "Seen: xid on llm (warning). Over: reach on pve. 2 still stand."
     )
 
 
 @pytest.mark.parametrize(
     ("told", "outcome", "expected"),
     [
-        (News(), "done", "nothing new on llm, pve; nothing stands"),
-        (News(standing=(fault(),)), "done", "nothing new on llm, pve; 1 still stands"),
-        (News(began=(fault(),)), "done", "new: disk on llm; nothing else stands"),
-        (News(ended=(fault(),)), "done", "over: disk on llm; nothing stands"),
+        (News(), "done", "Nothing new on llm, pve. Nothing stands."),
+        (News(standing=(fault(),)), "done", "Nothing new on llm, pve. 1 still stands."),
+        (News(began=(fault(),)), "done", "New: disk on llm. Nothing else stands."),
+        (News(ended=(fault(),)), "done", "Over: disk on llm. Nothing stands."),
         (
             News(began=tuple(fault(f"c{n}", host=f"h{n % 2}") for n in range(9))),
             "done",
-            "new: 9 faults on h0, h1; nothing else stands",
+            "New: 9 faults on h0, h1. Nothing else stands.",
         ),
         (
             News(began=tuple(fault(host=f"h{n}") for n in range(9))),
             "time_limit",
-            "cut short by its time limit; new: 9 faults on 9 hosts; nothing else stands",
+            "Cut short by its time limit. New: 9 faults on 9 hosts. Nothing else stands.",
         ),
-        (News(), "interrupted", "interrupted; nothing new on llm, pve; nothing stands"),
+        (News(), "interrupted", "Interrupted. Nothing new on llm, pve. Nothing stands."),
     ],
 )
 def test_a_summary_of_much_counts(make_night, told, outcome, expected) -> None:
     """Few faults are named, many are counted, and a night that was cut short says so."""
     night = make_night(1, {}, hosts=("llm", "pve"), outcome=outcome)
 
-    assert summary(night, told) == f"Nightly default: {expected}"
+    assert summary(night, told) == f"Nightly default. {expected}"
 
 
 def test_news_is_worth_telling_and_a_standing_fault_is_not(make_night) -> None:

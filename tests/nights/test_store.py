@@ -17,6 +17,7 @@ from eagleops.errors import NightsError
 from eagleops.ledger import default_path
 from eagleops.nights.finding import Finding
 from eagleops.nights.store import NightStore
+from parts import needs
 
 SUITE = "default"
 
@@ -310,8 +311,7 @@ except EagleError as error:
 
 def test_another_user_reads_and_is_told_that_nothing_can_be_kept(make_night) -> None:
     """What is damaged stays in a folder that cannot be written, and is told."""
-    if os.getuid() != 0:
-        pytest.skip("needs root, to become a user who may not write")
+    needs.root("becoming a user who may not write")
     # The whole way to the file must be open to that user.
     public = Path("/var/tmp") / f"eagleops-test-{os.getpid()}-nights"
     store = NightStore(public)
