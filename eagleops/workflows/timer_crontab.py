@@ -6,7 +6,7 @@ import re
 import shlex
 
 from eagleops.inventory.schedule import Schedule, schedule
-from eagleops.workflows.timer_units import Start
+from eagleops.workflows.timer_units import Start, writable
 
 _SHORTHANDS = {
     "minutely": "* * * * *",
@@ -30,6 +30,9 @@ def crontab(suite: str, text: str, start: Start) -> str:
         suite: Its name.
         text: The schedule, a calendar event of systemd.time(7).
         start: How a night is started.
+
+    Raises:
+        UsageError: if a path or a value cannot stand on one line.
     """
     said = schedule(text)
     fields = _fields(said)
@@ -44,7 +47,8 @@ def _line(start: Start) -> str:
     """The command as sh reads it, once cron has: it takes % for a line's end."""
     words = [f"{name}={shlex.quote(value)}" for name, value in start.environ.items()]
     words += map(shlex.quote, start.argv)
-    return f"cd {shlex.quote(str(start.folder))} && {' '.join(words)}".replace("%", "\\%")
+    line = f"cd {shlex.quote(str(start.folder))} && {' '.join(words)}"
+    return writable(line).replace("%", "\\%")
 
 
 def _fields(said: Schedule) -> str | None:

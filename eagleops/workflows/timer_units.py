@@ -120,7 +120,7 @@ def timer(suite: str, schedule: str, *, system: bool) -> str:
         _description(suite),
         "",
         "[Timer]",
-        f"OnCalendar={_specifiers(_writable(schedule))}",
+        f"OnCalendar={_specifiers(writable(schedule))}",
         "# A night that was slept through is made when the machine is up again.",
         "Persistent=true",
         f"RandomizedDelaySec={DELAY}",
@@ -164,7 +164,7 @@ def _word(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    escaped = _writable(text).replace("\\", "\\\\").replace('"', '\\"')
+    escaped = writable(text).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{_specifiers(escaped)}"'
 
 
@@ -174,15 +174,20 @@ def _specifiers(text: str) -> str:
 
 def _folder(path: Path) -> str:
     """A path to the line's end, which knows no quotes; the slash keeps what stands before it."""
-    return _specifiers(_writable(f"{path}/"))
+    return _specifiers(writable(f"{path}/"))
 
 
 def _env_file(path: Path) -> str:
     """Likewise, but the name is a pattern."""
-    return _specifiers(_writable(glob.escape(str(path))))
+    return _specifiers(writable(glob.escape(str(path))))
 
 
-def _writable(text: str) -> str:
+def writable(text: str) -> str:
+    """``text``, which stands on one line of a unit or a crontab.
+
+    Raises:
+        UsageError: if it cannot: a line's end in a path would begin a line of its own.
+    """
     try:
         text.encode()
     except UnicodeEncodeError:
