@@ -1,0 +1,21 @@
+"""What a suite asks of its hosts, so that what it no longer asks can be told."""
+
+from __future__ import annotations
+
+from eagleops.nights.catalogue import KINDS
+from eagleops.nights.rule import Rule, asked
+
+
+def test_a_suite_asks_for_all_kinds_profiles_and_commands_that_are_on() -> None:
+    """A kind of a host by its own name, the others once for each profile or command."""
+
+    def rule(kind: str) -> Rule:
+        return Rule.of(kind, severity="off" if kind in {"disk", "pin"} else None)
+
+    checks = asked(rule, ["a", "b"], ["smoke"])
+
+    assert {"reach", "doctor", "launch:a", "launch:b", "speed:b", "command:smoke"} <= set(checks)
+    assert not {"disk", "pin:a", "launch", "command", "speed"} & set(checks)
+    assert len(checks) == len(set(checks))
+    assert {check.partition(":")[0] for check in checks} == set(KINDS) - {"disk", "pin"}
+    assert "launch:a" not in asked(rule, [], [])
