@@ -123,7 +123,7 @@ def _of_host(number: int, host: str) -> Iterator[Finding]:
         told = "8,912 MiB are free in /data/logs. Remove old logs, or move the state folder."
         said["disk"] = ("warn", told, 8912)
     if host == "box2" and number == LAST:
-        told = "GPU 5 (0000:c1:00.0): Xid 13, graphics engine exception, of python3 (PID 40112), once"
+        told = "GPU 5 (0000:c1:00.0): Xid 13, graphics engine exception, of python3 (PID 40112)"
         said["xid"] = ("warn", told, None)
     if host == "box3" and number == LAST:
         told = "python3 (PID 2817, root) holds GPU 0 and belongs to no server. eagleops reset-gpus"

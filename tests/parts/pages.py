@@ -35,8 +35,9 @@ def asked_for(text: str) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """The words of a page."""
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", text))
+    """The words of a page; those of two cells, items or paragraphs are apart."""
+    apart = re.sub(r"<br>|</(?:td|th|p|li|pre|h\d|summary)>", " ", text)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", apart))
 
 
 def colour_blocks(text: str) -> list[dict[str, str]]:

@@ -49,12 +49,12 @@ def _sentences(report: NightReport) -> Iterator[str]:
         yield f"New: {_named(new)}."
     if news.ended:
         yield f"Over: {_named(news.ended)}."
+    if not (new or news.ended):
+        yield "Nothing is new."
     if news.standing:
         oldest = min(fault.began_utc for fault in news.standing)[:10]
         since = "since" if len(news.standing) == 1 else "the oldest since"
         yield f"Still there: {_named(news.standing)}, {since} {oldest}."
-    if not (new or news.ended):
-        yield "Nothing is new."
     yield _looked_at(report)
 
 

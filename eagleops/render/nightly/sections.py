@@ -8,6 +8,8 @@ import attrs
 
 from eagleops.drift import wording
 from eagleops.drift.series import Point
+from eagleops.ledger.diff import ABSENT, Change
+from eagleops.ledger.lines import named, short
 from eagleops.nights.fault import Fault
 from eagleops.nights.faults import chronicle
 from eagleops.nights.finding import Finding
@@ -19,7 +21,6 @@ from eagleops.render.nightly.tonight import by_host
 from eagleops.render.page.drawing import Plot
 from eagleops.workflows.nightly.report import NightReport
 from eagleops.workflows.trend import Story, TrendReport
-from eagleops.workflows.trend_view import causes_in_words
 
 # Of what else changed with a figure, so many are named; ``eagleops diff`` has them all.
 MOST_CAUSES = 4
@@ -164,10 +165,17 @@ def _cause(story: Story) -> Cause:
     shown = story.causes[:MOST_CAUSES]
     return Cause(
         wording.when(story.change),
-        tuple(causes_in_words((cause,)) for cause in shown),
+        tuple(map(_in_words, shown)),
         len(story.causes) - len(shown),
         line(diff(story)),
     )
+
+
+def _in_words(change: Change) -> str:
+    before, after = (
+        ABSENT if told is None else short(told) for told in (change.before, change.after)
+    )
+    return f"{named(change.what, change.gpus)}: {before} → {after}"
 
 
 def _past(nights: tuple[Night, ...]) -> Iterator[Fault]:
