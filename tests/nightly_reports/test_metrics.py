@@ -158,7 +158,8 @@ def test_whatever_a_check_is_called_is_one_label(name: str) -> None:
 
     states = [key for key in samples(found) if key[0] == "check_state"]
     assert len(states) == (4 if name == "disk" else 8)
-    assert len(found.splitlines()) == len([line for line in found.split("\n") if line])
+    whole = re.compile(r"# (HELP|TYPE) .*|eagleops_nightly_\w+\{.*\} \S+", re.DOTALL)
+    assert [line for line in found.rstrip("\n").split("\n") if not whole.fullmatch(line)] == []
 
 
 def test_of_a_check_that_was_made_twice_the_last_holds() -> None:
