@@ -19,7 +19,7 @@ from eagleops.remote.context import Context
 from eagleops.remote.failure import Failure
 
 LOCK = "nightly.lock"
-# A note in this file asks the holder of the same client to let go.
+# A note in this file asks the holder that it names to let go.
 HANDOVER = "nightly.handover"
 TICK_S = 0.25
 # From the lock to the note of it: a file of some bytes is written.
@@ -32,7 +32,7 @@ Note = Dict[str, Any]
 
 
 def hold(
-    context: Context, name: str, purpose: str, client: str = ""
+    context: Context, name: str, purpose: str, client: str = "", take_over: str = ""
 ) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
     """Holds the machine until it is called off, or the session ends.
 
@@ -40,16 +40,16 @@ def hold(
         context: The operation's surroundings.
         name: Who holds it, as the next one is told: ``alice@laptop``.
         purpose: What for, as the next one is told.
-        client: The client's own name, the same each time. A session of the same client that
-            still holds the machine has lost its link: it lets go for this one. Empty hands
-            nothing over.
+        client: The client process's own name, as the next one is told.
+        take_over: The ``client`` of a holder that is known to have ended: its session here
+            waits for a link that is lost, and is asked to let go.
 
     Yields:
         ``held`` with ``since_utc`` once, then ``holding`` four times a second.
 
     Raises:
         Failure: ``held`` while another holds it, with ``holder`` in its data; ``handed_over``
-            where a later session of the same client took it; ``no_state`` where no state can
+            where one took it that thought this client had ended; ``no_state`` where no state can
             be kept.
     """
     home = os.path.dirname(server_record.servers_home(context))
@@ -57,7 +57,7 @@ def hold(
     with contextlib.ExitStack() as stack:
         descriptor = _open(home)
         stack.callback(os.close, descriptor)
-        _take(context, descriptor, home, client)
+        _take(context, descriptor, home, take_over)
         note = {
             "name": name,
             "purpose": purpose,
@@ -73,7 +73,7 @@ def hold(
         while not _asked_for(home, client):
             context.sleep(TICK_S)
             yield {"event": "holding"}
-    raise Failure("handed_over", "a later session of the same client took the machine")
+    raise Failure("handed_over", "another process took the machine: it found this client ended")
 
 
 def _open(home: str) -> int:
@@ -89,12 +89,12 @@ def _open(home: str) -> int:
         ) from None
 
 
-def _take(context: Context, descriptor: int, home: str, client: str) -> None:
+def _take(context: Context, descriptor: int, home: str, take_over: str) -> None:
     if _taken(descriptor):
         return
     holder = _holder(context, descriptor)
-    if holder is not None and client and holder.get("client") == client:
-        supervisor.write_json(home, HANDOVER, {"client": client})
+    if holder is not None and take_over and holder.get("client") == take_over:
+        supervisor.write_json(home, HANDOVER, {"client": take_over})
         deadline = time.monotonic() + HANDOVER_S
         while time.monotonic() < deadline:
             context.sleep(POLL_S)

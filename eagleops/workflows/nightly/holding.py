@@ -7,16 +7,16 @@ import getpass
 import queue
 import socket
 import threading
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Generator, Iterator, Mapping
+from typing import Any
 
 import attrs
 
 from eagleops.errors import EagleError, OperationFailed, TimedOut
 from eagleops.machine import Machine
+from eagleops.workflows.nightly.holder import Holder, living
 
-# A lock that is free is had at once; that of a session of one's own which lost its link is
-# handed over within five seconds.
+# A lock that is free is had at once; one that is handed over, within five seconds.
 LIMIT_S = 30.0
 LET_GO_S = 10.0
 
@@ -50,8 +50,7 @@ def held(machine: Machine, suite: str, *, nights: str = "") -> Iterator[Hold]:
     Args:
         machine: Which.
         suite: The suite, as the next one who wants the machine is told.
-        nights: The folder that the suite's nights are kept in: of one folder one process runs a
-            suite at a time, so that a hold of the same client and folder is one whose link died.
+        nights: The folder that the suite's nights are kept in, as the next one is told too.
 
     Raises:
         OperationFailed: of the kind ``held`` while somebody else holds it: who, what for, and
@@ -60,8 +59,14 @@ def held(machine: Machine, suite: str, *, nights: str = "") -> Iterator[Hold]:
     """
     answers: queue.SimpleQueue[Hold | BaseException] = queue.SimpleQueue()
     done = threading.Event()
+    where = f" ({nights})" if nights else ""
+    facts = {
+        "name": f"{getpass.getuser()}@{socket.gethostname()}",
+        "purpose": f"nightly checks, suite {suite}{where}",
+        "client": Holder.new().name,
+    }
     follower = threading.Thread(
-        target=_follow, args=(machine, suite, nights, answers, done), name="hold", daemon=True
+        target=_follow, args=(machine, facts, answers, done), name="hold", daemon=True
     )
     follower.start()
     try:
@@ -89,27 +94,20 @@ def _first(machine: Machine, answers: queue.SimpleQueue[Hold | BaseException]) -
 
 def _follow(
     machine: Machine,
-    suite: str,
-    nights: str,
+    facts: Mapping[str, Any],
     answers: queue.SimpleQueue[Hold | BaseException],
     done: threading.Event,
 ) -> None:
     """Reads what the operation yields, so that neither end waits for the other."""
     hold: Hold | None = None
-    here = f"{getpass.getuser()}@{socket.gethostname()}"
-    stream = machine.stream(
-        "hold",
-        name=here,
-        purpose=f"nightly checks, suite {suite}",
-        client=f"{here} {_machine_id()} {suite} {nights}",
-    )
     try:
-        for event in stream:
-            if event["event"] == "held":
-                hold = Hold(event["since_utc"])
-                answers.put(hold)
-            if done.is_set():
-                return
+        with living(facts["client"]), contextlib.closing(_ticks(machine, facts)) as ticks:
+            for since_utc in ticks:
+                if hold is None:
+                    hold = Hold(since_utc)
+                    answers.put(hold)
+                if done.is_set():
+                    return
     except Exception as error:  # noqa: BLE001 - it is raised where it was asked for
         if hold is None:
             answers.put(error)
@@ -117,13 +115,27 @@ def _follow(
             hold.lost = error
         else:
             hold.lost = OperationFailed(problem=f"hold: {error}", where=machine.where)
-    finally:
-        stream.close()  # type: ignore[attr-defined]
 
 
-def _machine_id() -> str:
-    """What tells this client from another of the same name: machine-id(5)."""
+def _ticks(machine: Machine, facts: Mapping[str, Any]) -> Generator[str, None, None]:
+    """Holds it, taking over where the holder is known to have ended on this computer."""
     try:
-        return Path("/etc/machine-id").read_text("ascii").strip()
-    except (OSError, ValueError):
-        return ""
+        yield from _hold(machine, facts, "")
+    except OperationFailed as refusal:
+        before = (refusal.data.get("holder") or {}).get("client") or ""
+        holder = Holder.parse(before)
+        if refusal.kind != "held" or holder is None or not holder.has_ended():
+            raise
+        yield from _hold(machine, facts, before)
+
+
+def _hold(machine: Machine, facts: Mapping[str, Any], take_over: str) -> Iterator[str]:
+    since_utc = ""
+    with (
+        machine.session() as session,
+        contextlib.closing(session.stream("hold", **facts, take_over=take_over)) as events,
+    ):
+        for event in events:
+            since_utc = event.get("since_utc", since_utc)
+            if since_utc:
+                yield since_utc
