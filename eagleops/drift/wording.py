@@ -15,10 +15,8 @@ def verdict(drift: Drift) -> str:
     """A judgement in a sentence or two."""
     metric = metric_of(drift.metric)
     if drift.level is None:
-        return (
-            f"{metric.words.capitalize()}: {drift.counted} runs count, "
-            "which is too few to tell a change from chance."
-        )
+        counts = "one run counts" if drift.counted == 1 else f"{drift.counted or 'no'} runs count"
+        return f"{metric.words.capitalize()}: {counts}, too few to tell a change from chance."
     told = [_level(drift)]
     if drift.latest is not None and drift.latest.excluded:
         told.append(f"The latest run does not count: {drift.latest.excluded}.")
@@ -57,8 +55,8 @@ def _level(drift: Drift) -> str:
     if not drift.changes:
         return f"{head} is steady at {stands}."
     last = drift.changes[-1]
-    manner = "fell back" if last.worse else "got better"
-    return f"{head} stands at {stands}; it {manner} {dated(last)} ({last.change_pct:+.1f} %)."
+    manner = "worse" if last.worse else "better"
+    return f"{head} stands at {stands}; it got {manner} {dated(last)} ({last.change_pct:+.1f} %)."
 
 
 def _unusual(drift: Drift) -> str:

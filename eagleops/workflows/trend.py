@@ -158,12 +158,17 @@ def trend(
         throttled_pct: For how much of its time a measurement may be slowed down and still count.
 
     Raises:
-        UsageError: if there is no such metric, nothing was measured, or the pinned run has no
-            such figure; if ruptures or scipy is not installed.
+        UsageError: if there is no such metric, nothing was measured, a limit is 0, or the pinned
+            run has no such figure; if ruptures or scipy is not installed.
         NoSuchRun: if the pinned run is in no ledger.
         LedgerError: if the ledger cannot be read.
     """
     followed = metric_of(metric)
+    if limit < 1 or smallest_pct <= 0:
+        raise UsageError(
+            problem=f"{limit} runs and a smallest change of {smallest_pct:g} % tell no trend",
+            way_out=f"One run at least, and more than 0 %: without, {LIMIT} and {SMALLEST_PCT:g} %.",
+        )
     with Ledger.open(ledger) as opened:
         runs = _runs(opened, followed, profile, host, limit)
         series = series_of(runs, metric, throttled_pct=throttled_pct)
