@@ -167,7 +167,7 @@ def trend(
     if limit < 1 or smallest_pct <= 0:
         raise UsageError(
             problem=f"{limit} runs and a smallest change of {smallest_pct:g} % tell no trend",
-            way_out=f"One run at least, and more than 0 %: without, {LIMIT} and {SMALLEST_PCT:g} %.",
+            way_out=f"One run at least, and more than 0 %; without: {LIMIT}, {SMALLEST_PCT:g} %.",
         )
     with Ledger.open(ledger) as opened:
         runs = _runs(opened, followed, profile, host, limit)
