@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterator
 from io import TextIOWrapper
@@ -17,6 +18,9 @@ from pathlib import Path
 
 import structlog
 
+Logger = structlog.typing.FilteringBoundLogger
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 KEPT_BYTES = 1024 * 1024
 KEPT_FILES = 5
 
@@ -36,16 +40,14 @@ def configure(*, debug: bool = False) -> None:
     )
 
 
-def get_logger(name: str) -> structlog.typing.FilteringBoundLogger:
+def get_logger(name: str) -> Logger:
     """The logger of one module, bound to its name."""
-    logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(module=name)
+    logger: Logger = structlog.get_logger(module=name)
     return logger
 
 
 @contextlib.contextmanager
-def kept(
-    path: Path, *, max_bytes: int = KEPT_BYTES, files: int = KEPT_FILES
-) -> Iterator[structlog.typing.FilteringBoundLogger]:
+def kept(path: Path, *, max_bytes: int = KEPT_BYTES, files: int = KEPT_FILES) -> Iterator[Logger]:
     """A logger whose lines stay in a file, from info up: what a night did, read in the morning.
 
     A full file becomes ``<path>.1``, that one ``<path>.2``; the oldest goes, so that all of them
@@ -66,7 +68,9 @@ def kept(
                 structlog.processors.TimeStamper(fmt="iso", utc=True),
                 structlog.processors.format_exc_info,
                 # One line an event, whatever stands in it.
-                structlog.processors.LogfmtRenderer(key_order=("timestamp", "level", "event")),
+                structlog.processors.LogfmtRenderer(
+                    key_order=("timestamp", "level", "event"), bool_as_flag=False
+                ),
             ],
             wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         )
@@ -112,6 +116,8 @@ class _Lines:
         self._handler = handler
 
     def info(self, line: str) -> None:
-        self._handler.handle(logging.makeLogRecord({"msg": line}))
+        # What a machine said may hold what moves a terminal's cursor, or ends a line for some.
+        safe = _CONTROL.sub(lambda found: ascii(found[0])[1:-1], line)
+        self._handler.handle(logging.makeLogRecord({"msg": safe}))
 
     warning = error = critical = info

@@ -16,6 +16,7 @@ from eagleops.comparison.loading import load
 from eagleops.errors import EagleError, ProfileError, ReportsNotWritten
 from eagleops.inventory import Inventory
 from eagleops.inventory.suite import SuiteEntry, WebhookEntry
+from eagleops.library.nightly_log import logged
 from eagleops.machine import Fleet
 from eagleops.nights.message import json_message, slack_message, worth_telling
 from eagleops.nights.missed import news_with_missed
@@ -101,7 +102,8 @@ class Nights:
         """
         self.plan(hosts)
         self._ready()
-        with _ended_in_order():
+        folder = self.store.folder_of(self.suite.name)
+        with _ended_in_order(), logged(folder, progress) as (told, ended):
             report = run_night(
                 self._fleet.machine,
                 self.inventory,
@@ -111,9 +113,10 @@ class Nights:
                 hosts=hosts,
                 fresh=fresh,
                 tell=self._tell,
-                progress=progress,
+                progress=told,
                 **settings,
             )
+            ended(report, self._secrets())
         try:
             self._prune()
         except (EagleError, OSError) as error:
