@@ -110,10 +110,11 @@ def test_what_cannot_be_written_is_told_before_the_night(tmp_path: Path) -> None
     ready(tmp_path / "a" / "b", tmp_path / "eagleops.prom")
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(UsageError, match="the reports' folder cannot be made: File exists"):
-        ready(tmp_path / "file")
-    with pytest.raises(UsageError, match="the reports' folder is not there"):
+    with pytest.raises(UsageError, match="file: reports cannot be written there: it is no folder"):
+        ready(tmp_path / "file" / "reports")
+    with pytest.raises(UsageError, match="missing: reports cannot be written there: it is not th"):
         ready(tmp_path, tmp_path / "missing" / "eagleops.prom")
+    assert not (tmp_path / "a").exists()
 
 
 def test_no_secret_is_in_any_file(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def line(argv: tuple[str, ...]) -> str:
 def again(report: NightReport, host: str | None = None) -> str:
     """The line that looks again: the suite, on one of its hosts or on all."""
     on = ("--host", host) if host else ()
-    return line(("nightly", "--suite", report.night.suite, *on, "--fresh"))
+    return line(("nightly", "--suite", report.night.suite, *on))
 
 
 def _argvs(report: NightReport, finding: Finding) -> Iterator[tuple[str, ...]]:

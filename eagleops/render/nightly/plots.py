@@ -71,9 +71,9 @@ def _points(axes: Any, trend: TrendReport) -> None:
 def _levels(axes: Any, trend: TrendReport) -> None:
     """The level of each stretch between changes, and the band of the last one."""
     points = trend.series.counted
-    if not points:
-        return
     drift = trend.drift
+    if drift.level is None:
+        return
     starts = [points[0].at, *(change.after.at for change in drift.changes)]
     ends = [*(change.before.at for change in drift.changes), points[-1].at]
     for start, end in zip(starts, ends, strict=True):
@@ -90,7 +90,7 @@ def _changes(axes: Any, trend: TrendReport) -> None:
     """Each change as a line where it lies, its size and date above; the later the lower."""
     changes = trend.drift.changes
     axes.margins(x=0.03, y=0.1)
-    low, high = axes.get_ylim()
+    low, high = _scale(trend, *axes.get_ylim())
     left, right = axes.get_xlim()
     head = _HEAD * (high - low)
     top = high + head * len(changes)
@@ -109,6 +109,13 @@ def _changes(axes: Any, trend: TrendReport) -> None:
             va="top",
             fontweight="bold",
         )
+
+
+def _scale(trend: TrendReport, low: float, high: float) -> tuple[float, float]:
+    """At least as much as twice what counts: chance does not fill the plot."""
+    middle = (low + high) / 2
+    half = max((high - low) / 2, 2 * middle * trend.drift.smallest_pct / 100)
+    return middle - half, middle + half
 
 
 def _words(trend: TrendReport) -> Iterator[str]:

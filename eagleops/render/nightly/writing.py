@@ -33,27 +33,26 @@ _NEEDED = ("jinja2", "matplotlib.figure", "junitparser", "prometheus_client")
 
 
 def ready(folder: Path, metrics: Path | None = None) -> None:
-    """Makes sure that reports can be written.
+    """Makes sure that reports can be written; writes nothing.
 
     Raises:
         UsageError: if a package is missing, or a folder cannot be made or written to.
     """
     for package in _NEEDED[: len(_NEEDED) if metrics else -1]:
         load(package)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _nowhere(folder, f"cannot be made: {error.strerror}") from error
-    for place in [folder, *([metrics.absolute().parent] if metrics else [])]:
+    folder = folder.absolute()
+    # It is made when the first report is written.
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    for place in [there, *([metrics.absolute().parent] if metrics else [])]:
         if not place.is_dir():
-            raise _nowhere(place, "is not there")
+            raise _nowhere(place, "is no folder" if place.exists() else "is not there")
         if not os.access(place, os.W_OK | os.X_OK):
             raise _nowhere(place, "is not writable")
 
 
 def _nowhere(place: Path, trouble: str) -> UsageError:
     return UsageError(
-        problem=f"the reports' folder {trouble}",
+        problem=f"reports cannot be written there: it {trouble}",
         where=str(place),
         way_out="Name another as `reports:` or `prometheus:` of the suite in hosts.yaml.",
     )
