@@ -43,7 +43,7 @@ _ALL = (
     ),
     CheckKind(
         "ecc",
-        "Uncorrected ECC errors since the driver was loaded.",
+        "Uncorrected ECC errors since the driver was loaded, and a GPU that asks for a reset.",
         "fail",
         0,
         "errors",

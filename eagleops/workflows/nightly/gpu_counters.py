@@ -54,7 +54,8 @@ def ecc_corrected(host: str, gpus: Gpus, rule: Rule) -> Finding:
     closer one to the truth, for neither counts what was not.
     """
     limit = rule.limit or 0
-    look = GpuLook("{} corrected ECC errors since the last night")
+    since = "the last night" if gpus.before else "the driver was loaded"
+    look = GpuLook("{} corrected ECC errors since " + since)
     for gpu in gpus.now:
         now = _corrected(gpu)
         if not now:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eagleops.errors import EagleError
-from eagleops.machine import Machine
 from eagleops.nights.finding import Finding
 from eagleops.nights.rule import Rule
 from eagleops.workflows.nightly import gpu_counters, gpu_rest
 from eagleops.workflows.nightly.gpu_look import Gpus, untold
 from eagleops.workflows.nightly.gpu_xids import same_device, xids
+
+if TYPE_CHECKING:
+    from eagleops.machine import Machine
 
 Told = Mapping[str, Any]
 Verdict = Callable[[str, Gpus, Rule], Finding]
