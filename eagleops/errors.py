@@ -185,7 +185,7 @@ class ServerDied(CheckFailed):
 
     Attributes:
         server: Its name.
-        exit_status: Of the process, None where a signal ended it.
+        process_exit_status: None where a signal ended it.
         signal: Its name, for example ``SIGKILL``.
         cause: The known cause that its log shows, or an empty string.
         log_tail: The last lines of its log.

@@ -53,7 +53,7 @@ class ProfileReport:
         """The report as the ``show-profile --json`` document's body."""
         rows = [{"key": key, "value": value, "where": where} for key, value, where in self.rows()]
         body = {"ok": True, "host": None, "profile": self.profile.to_dict(), "values": rows}
-        return {**body, "resolved": self.resolved, "command": self.command}
+        return {**body, "resolved": self.resolved, "starts": self.command}
 
     def view(self) -> View:
         """A row a key, and what would be started."""
