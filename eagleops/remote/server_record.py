@@ -145,10 +145,12 @@ class Record:
 
 def servers_home(context: Context) -> str:
     """The folder of all state folders."""
-    state_home = context.options["state_home"] or os.environ.get("XDG_STATE_HOME")
-    if not state_home:
+    state_home = context.options["state_home"] or os.environ.get("XDG_STATE_HOME", "")
+    # The XDG specification: a relative path is to be ignored. It would mean another folder by
+    # each way in, as each begins elsewhere.
+    if not os.path.isabs(state_home):
         state_home = os.path.join(home(), ".local", "state")
-    return os.path.join(os.path.abspath(state_home), "eagleops", "servers")
+    return os.path.join(state_home, "eagleops", "servers")
 
 
 @functools.lru_cache(maxsize=None)

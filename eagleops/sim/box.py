@@ -161,8 +161,9 @@ def _default_directory() -> Path:
     named = os.environ.get(DIRECTORY_VARIABLE)
     if named:
         return Path(named)
-    state_home = os.environ.get("XDG_STATE_HOME")
-    base = Path(state_home) if state_home else Path.home() / ".local" / "state"
+    state_home = Path(os.environ.get("XDG_STATE_HOME", ""))
+    # The XDG specification: a relative path is to be ignored.
+    base = state_home if state_home.is_absolute() else Path.home() / ".local" / "state"
     return base / "eagleops" / "sim"
 
 

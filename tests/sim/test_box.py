@@ -67,6 +67,8 @@ def test_the_default_directory_follows_the_environment(
     monkeypatch.setenv("HOME", str(tmp_path))
     assert SimBox.prepare().directory == tmp_path / ".local/state/eagleops/sim"
 
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")  # to be ignored: XDG's specification
+    assert SimBox.prepare().directory == tmp_path / ".local/state/eagleops/sim"
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     assert SimBox.prepare().directory == tmp_path / "xdg/eagleops/sim"
 
