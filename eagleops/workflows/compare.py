@@ -61,7 +61,8 @@ def compare(
         protocol: How.
         ledger: The ledger's file; None for the user's own.
         resume: Take up the latest comparison of the same profiles, protocol and machine:
-            the restarts that it has measured are not measured again.
+            the restarts that it has measured are not measured again, whether they count or not.
+            Those without a figure are: nothing is picked by trying them again.
         timeout_s: Limit of the wait for each server in seconds.
         progress: Told of each step.
         bench_settings: ``direct`` and ``api_key``, as

@@ -128,6 +128,23 @@ def test_a_wrong_environment_is_not_measured(open_library) -> None:
     assert result.exit_status == 3
 
 
+def test_a_restart_without_a_figure_is_tried_again(open_library) -> None:
+    """A wrong environment may be mended by now; what was measured is kept, and counts once."""
+    host = open_library().host("sim")
+    wrong = host.profile("baseline").with_(name="wrong", env={"CUDA_DEVICE_MAX_CONNECTIONS": "1"})
+    protocol = attrs.evolve(QUICK, restarts=1, runs=1)
+    before = compare(host, ["baseline", wrong], protocol)
+    steps: list[Step] = []
+
+    result = compare(host, ["baseline", wrong], protocol, resume=True, progress=steps.append)
+
+    assert headings(steps) == ["$ compare: wrong, restart 1 (2 of 2)"]
+    assert result.restarts[0].trials[0].run_id == before.restarts[0].trials[0].run_id
+    (trial,) = result.restarts[1].trials
+    assert trial.excluded[0].startswith("environment: ")
+    assert trial.run_id != before.restarts[1].trials[0].run_id
+
+
 def test_a_server_that_dies_under_a_request_costs_its_restart_alone(open_library) -> None:
     """The baseline's restarts are measured all the same."""
     library = open_library(eagle="fail: serve")
