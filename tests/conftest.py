@@ -45,6 +45,7 @@ import pytest
 from eagleops.transport.base import Transport
 from eagleops.transport.local import LocalTransport
 from parts.container import Container, free_vmid
+from parts.leftovers import remove_leftovers
 from parts.netns import NetworkNamespace, free_number
 from parts.sshd import Keys, Sshd
 
@@ -76,6 +77,11 @@ _MARKS = {"sshd": "sshd", "make_sshd": "sshd", "make_host": "netns"} | {
     "container": "lxc",
     "make_container": "lxc",
 }
+
+
+def pytest_sessionstart() -> None:
+    """Removes what an earlier run that was killed has left."""
+    remove_leftovers()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

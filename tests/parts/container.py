@@ -7,7 +7,6 @@ tests and dies with them, whatever happens to them; the container dies with its 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import subprocess
@@ -19,7 +18,7 @@ import attrs
 from eagleops.transport.base import Transport
 from eagleops.transport.inside import InsideTransport, Pct
 from parts import needs
-from parts.poll import until
+from parts.leftovers import Claim
 
 _CONFIG = """\
 lxc.uts.name = llm
@@ -58,6 +57,7 @@ class Container:
     pct: Path
     rootfs: Path
     _monitor: subprocess.Popen[bytes] | None = attrs.field(default=None, init=False)
+    _claim: Claim | None = attrs.field(default=None, init=False)
 
     @classmethod
     def make(
@@ -129,6 +129,7 @@ class Container:
 
     def start(self) -> None:
         """Starts it and waits until it runs."""
+        self._claim = Claim.of("container", str(self.vmid))
         log = self.folder / "lxc.log"
         with log.open("ab") as output:
             self._monitor = subprocess.Popen(
@@ -154,9 +155,8 @@ class Container:
             self._monitor.kill()
             self._monitor.wait()
         self._monitor = None
-        for tree in ("lxc", "lxc.monitor"):
-            for place in Path("/sys/fs/cgroup").glob(f"**/{tree}/{self.vmid}"):
-                _remove_cgroup(place)
+        if self._claim is not None:
+            self._claim.release()
 
     def run(self, argv: Sequence[str | Path], **settings: object) -> str:
         """Runs ``argv`` inside by lxc-attach, past every transport, and returns its stdout."""
@@ -173,17 +173,6 @@ class Container:
     def _lxc(self, verb: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         argv = [f"lxc-{verb}", *self._name, *arguments]
         return subprocess.run(argv, check=False, capture_output=True, timeout=20)
-
-
-def _remove_cgroup(place: Path) -> None:
-    def removed() -> bool:
-        for folder, _, _ in os.walk(place, topdown=False):
-            # Busy until the kernel has let go of the last task, a moment later.
-            with contextlib.suppress(OSError):
-                Path(folder).rmdir()
-        return not place.exists()
-
-    until(removed, limit_s=5.0)
 
 
 def free_vmid(offset: int = 0) -> int:

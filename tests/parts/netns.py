@@ -17,6 +17,7 @@ from pathlib import Path
 import attrs
 
 from parts import needs
+from parts.leftovers import Claim
 
 _CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -35,6 +36,7 @@ class NetworkNamespace:
     name: str
     address: str
     _link: str
+    _claim: Claim
 
     @classmethod
     def make(cls, number: int) -> NetworkNamespace:
@@ -45,7 +47,7 @@ class NetworkNamespace:
         third, fourth = divmod(number * 4, 256)
         near, far = (f"198.18.{third}.{fourth + end}" for end in (1, 2))
         link = f"pt{secrets.token_hex(4)}"
-        made = cls(name, far, link)
+        made = cls(name, far, link, Claim.of("netns", name))
         try:
             for words in (
                 f"netns add {name}",
@@ -77,7 +79,7 @@ class NetworkNamespace:
 
     def remove(self) -> None:
         """Removes the namespace, and with it the way to it."""
-        subprocess.run(["ip", "netns", "del", self.name], check=False, capture_output=True)
+        self._claim.release()
         # It goes with the namespace, unless something still runs in there.
         subprocess.run(["ip", "link", "del", self._link], check=False, capture_output=True)
 
