@@ -8,7 +8,7 @@ from typing import Any
 from eagleops.comparison.loading import load
 
 # Longer ones are paths and the like: those break where they must.
-_HYPHENATED = re.compile(r"(?<!\S)(?=\S*-)[^\s<>]{1,32}(?!\S)")
+_HYPHENATED = re.compile(r"(?<!\S)(?=\S*-)[^\s<>]{1,24}(?!\S)")
 
 
 def templates(package: str) -> Any:
