@@ -113,7 +113,7 @@ class Systemd:
 def _unescaped(command: str) -> tuple[str, ...]:
     """The words of a command as systemd prints it, and $$ as it reads that when it starts one."""
     words = []
-    for quoted, plain in re.findall(r'"((?:[^"\\]|\\.)*)"|(\S+)', command):
+    for quoted, plain in re.findall(r'"((?:[^"\\]|\\.)*)"|([^ ]+)', command):
         words.append(plain or re.sub(r"\\(.)", r"\1", quoted))
     program, *others = words
     assert not any("$" in word.replace("$$", "") for word in others), others

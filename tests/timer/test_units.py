@@ -30,6 +30,7 @@ def service(*argv: str, folder: Path | str = "/", environ: Mapping[str, str] | N
 
 @settings(max_examples=40)
 @example([HARD], {"A_B": HARD}, HARD)
+@example(["\xa0", "\u3000x"], {"A": "\xa0"}, "\u3000")
 @example(["-", "@", ";", "#", "'", '"', " ", "$$", "$", "${A}", "%", "%%h"], {"A": "$"}, " ")
 @given(
     st.lists(printable, max_size=6),
