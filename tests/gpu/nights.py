@@ -1,0 +1,216 @@
+"""Nights on a machine with a real NVIDIA GPU, minutes apart: a script, run alone on one.
+
+    python tests/gpu/nights.py [--nights 20] [--slower-from 13] [--busy 8]
+
+The server is a Python program that decodes as an engine does: for each token it replays a CUDA
+graph of matrix products, and it speaks OpenAI's API. From one night on its profile asks for 7 %
+more of them; in one night somebody else holds the GPU. Every night is `eagleops nightly`: health,
+launch, environment, measurement, verdict, reports. Prints a line a night, and at the end what
+was found. Every process that is ended is one that this script started; it refuses to begin on a
+GPU that somebody else holds. Changes no setting of a GPU. With ``OUT`` in the environment, the
+last night's report and all documents are written there.
+
+Needs PyTorch with CUDA, and eagleops' own dependencies with its [nightly] extra.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from main_job import ROOT, free_port
+
+LAYERS, SLOWER = 57, 61  # 7.0 % more
+
+SERVER = """
+import http.server, json, os, sys, torch
+layers, port, width = int(os.environ["LAYERS"]), int(sys.argv[1]), 4096
+torch.manual_seed(1)
+make = {"device": "cuda", "dtype": torch.float16}
+weights = [torch.randn(width, width, **make) / width for _ in range(layers)]
+state = torch.randn(1, width, **make)
+def step():
+    now = state
+    for weight in weights:
+        now = torch.relu(now @ weight)
+    state.copy_(now / (now.abs().max() + 1e-3))
+stream = torch.cuda.Stream()
+with torch.cuda.stream(stream):
+    for _ in range(3):
+        step()
+torch.cuda.synchronize()
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    step()
+print("ready with", layers, "layers", flush=True)
+class Answer(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        body = json.dumps({"data": [{"id": "loop"}]}).encode()
+        self.send_response(200); self.send_header("Content-Length", str(len(body)))
+        self.end_headers(); self.wfile.write(body)
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.send_response(200); self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close"); self.end_headers()
+        self.close_connection = True
+        for number in range(asked["max_tokens"]):
+            for _ in range(4):
+                graph.replay()
+            torch.cuda.synchronize()
+            last = number + 1 == asked["max_tokens"]
+            choice = {"index": 0, "text": " x", "finish_reason": "length" if last else None}
+            self.tell({"id": "1", "choices": [choice]})
+        usage = {"prompt_tokens": 8, "completion_tokens": asked["max_tokens"]}
+        self.tell({"id": "1", "choices": [], "usage": usage})
+        self.wfile.write(b"data: [DONE]\\n\\n")
+    def tell(self, event):
+        self.wfile.write(b"data: " + json.dumps(event).encode() + b"\\n\\n"); self.wfile.flush()
+    def log_message(self, *_):
+        pass
+http.server.ThreadingHTTPServer(("127.0.0.1", port), Answer).serve_forever()
+"""
+HOLDER = """
+import sys, torch
+held = torch.empty(8 << 30, dtype=torch.uint8, device="cuda")
+held.fill_(1)
+torch.cuda.synchronize()
+print("holding", flush=True)
+sys.stdin.read()
+"""
+
+
+def main() -> int:
+    """Lives through the nights; 1 if they did not find what there was to be found."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--nights", type=int, default=20)
+    parser.add_argument("--slower-from", type=int, default=13)
+    parser.add_argument("--busy", type=int, default=8)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="eagleops-gpu-") as name:
+        folder = Path(name)
+        (folder / "server.py").write_text(SERVER)
+        (folder / "holder.py").write_text(HOLDER)
+        port = free_port()
+        write(folder, port, LAYERS)
+        seen = json.loads(run(folder, "status", "--json").stdout)
+        assert not any(gpu["holders"] for gpu in seen["gpus"]), "a GPU is in use: not begun"
+        told = []
+        for number in range(1, asked.nights + 1):
+            write(folder, port, SLOWER if number >= asked.slower_from else LAYERS)
+            told.append(night(folder, number, busy=number == asked.busy))
+        return verdict(folder, told, asked)
+
+
+def night(folder: Path, number: int, *, busy: bool) -> dict[str, Any]:
+    """One night, and its line."""
+    holder = hold(folder) if busy else None
+    began_s = time.monotonic()
+    try:
+        done = run(folder, "nightly", "--json")
+        assert done.stdout, done.stderr
+        told: dict[str, Any] = json.loads(done.stdout)
+        assert holder is None or holder.poll() is None, "the other one's process was ended"
+    finally:
+        if holder is not None:
+            holder.stdin.close()
+            holder.wait(30)
+    checks = {check["id"]: check for check in told["checks"]}
+    speed = checks.get("speed:loop", {"state": "-", "value": None, "message": ""})
+    faults = [f"{one['id']} {one['state']}" for one in told["checks"] if one["state"] != "pass"]
+    print(
+        f"{number:3} [{done.returncode}, {time.monotonic() - began_s:.1f} s] "
+        f"{speed['value']} tok/s {speed['state']}: {speed['message']} | {', '.join(faults)}",
+        flush=True,
+    )
+    return told
+
+
+def verdict(folder: Path, told: list[dict[str, Any]], asked: argparse.Namespace) -> int:
+    """What was found against what there was."""
+    failed = [
+        number
+        for number, one in enumerate(told, 1)
+        if any(check["id"] == "speed:loop" and check["state"] == "fail" for check in one["checks"])
+    ]
+    begun = {}
+    for number, one in enumerate(told, 1):
+        for fault in one["news"]["began"]:
+            begun.setdefault(fault["check"], []).append(number)
+    print(f"slower from night {asked.slower_from}; found in nights {failed}; begun {begun}")
+    print(run(folder, "trend", "--profile", "loop").stdout)
+    if out := os.environ.get("OUT"):
+        Path(out, "nights.json").write_text(json.dumps(told, indent=1))
+        shutil.copy(told[-1]["reports"]["html"], Path(out, "last-night.html"))
+    right = failed and asked.slower_from + 2 <= failed[0] <= asked.slower_from + 5
+    return 0 if right and min(failed) > asked.slower_from else 1
+
+
+def hold(folder: Path) -> subprocess.Popen[str]:
+    """Somebody else's process on the GPU."""
+    holder = subprocess.Popen(
+        [sys.executable, str(folder / "holder.py")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdout.readline() == "holding\n"
+    return holder
+
+
+def write(folder: Path, port: int, layers: int) -> None:
+    """The inventory: this machine, and a profile that decodes through so many layers."""
+    profile = {
+        "engine": "command",
+        "command": [sys.executable, str(folder / "server.py"), str(port)],
+        "port": port,
+        "env": {"LAYERS": str(layers)},
+        "inherit": ["LD_LIBRARY_PATH", "CUDA_HOME"],
+    }
+    suite = {
+        "hosts": ["here"],
+        "profiles": ["loop"],
+        "measure": {"runs": 3, "tokens": 256, "warmups": 2},
+        "commands": {
+            "torch": {
+                "run": [sys.executable, "-c", "import torch; print(torch.__version__)"],
+                "stdout": r"^\d+\.\d+",
+            }
+        },
+    }
+    inventory = {
+        "defaults": {"host": "here", "profile": "loop"},
+        "hosts": {"here": {"transport": "local", "python": sys.executable, "idle_mib": 1024}},
+        "profiles": {"loop": profile},
+        "nightly": {"default": suite},
+    }
+    (folder / "hosts.yaml").write_text(json.dumps(inventory))
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command of eagleops in the folder."""
+    state = {"XDG_STATE_HOME": str(folder / "state"), "XDG_DATA_HOME": str(folder / "data")}
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    return subprocess.run(
+        [sys.executable, "-m", "eagleops", *words],
+        cwd=folder,
+        env={**os.environ, **state, "PYTHONPATH": path, "COLUMNS": "120"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
