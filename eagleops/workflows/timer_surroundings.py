@@ -106,6 +106,8 @@ class Surroundings:
         if self.package is not None:
             paths = (str(self.package), found.get("PYTHONPATH", ""))
             found["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+        for name in found.keys() & {"PATH", "PYTHONPATH"}:
+            found[name] = os.pathsep.join(dict.fromkeys(found[name].split(os.pathsep)))
         if self.root:
             # systemd sets it for services with a User= alone; sudo may have kept another's.
             found["HOME"] = str(self.home)
