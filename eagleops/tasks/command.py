@@ -95,12 +95,15 @@ Command = Callable[..., "Result | None"]
 def command(
     help: Mapping[str, str] | None = None,  # noqa: A002 - Invoke's own name for it
     repeatable: Sequence[str] = (),
+    groups: Mapping[str, type[Any]] | None = None,
 ) -> Callable[[Command], Task[Any]]:
     """Makes an Invoke task of a command.
 
     Args:
         help: A text for each of its own flags, as Invoke takes them.
         repeatable: Those of its flags that may be given more than once.
+        groups: Flags that several commands have, by the parameter that takes them all: a class
+            whose fields they are.
     """
 
     def decorate(body: Command) -> Task[Any]:
@@ -114,12 +117,13 @@ def command(
             debug: bool = False,
             **flags: Any,
         ) -> None:
-            _run(Call(name, json, inventory), body, flags, debug=debug)
+            call = Call(name, json, inventory)
+            _run(call, body, lambda: _read(body, groups or {}, flags), debug=debug)
 
         run.__doc__ = body.__doc__
         run.__name__ = body.__name__
         run.__module__ = body.__module__
-        run.__signature__ = _signature(body, run)  # type: ignore[attr-defined]
+        run.__signature__ = _signature(body, groups or {}, run)  # type: ignore[attr-defined]
         made: Task[Any] = task(
             auto_shortflags=False,
             help={**COMMON_HELP, **(help or {})},
@@ -130,9 +134,13 @@ def command(
     return decorate
 
 
-def _signature(body: Command, run: Callable[..., None]) -> inspect.Signature:
-    """The flags that Invoke reads: the command's own, then the common ones."""
+def _signature(
+    body: Command, groups: Mapping[str, type[Any]], run: Callable[..., None]
+) -> inspect.Signature:
+    """The flags that Invoke reads: the command's own, those of its groups, then the common ones."""
     own = list(inspect.signature(body).parameters.values())[1:]
+    own = [p for p in own if p.name not in groups]
+    own += [p for kind in groups.values() for p in inspect.signature(kind).parameters.values()]
     context, *common = inspect.signature(run).parameters.values()
     named = [p for p in common if p.kind is inspect.Parameter.KEYWORD_ONLY]
     plain = [p.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) for p in [*own, *named]]
@@ -140,14 +148,25 @@ def _signature(body: Command, run: Callable[..., None]) -> inspect.Signature:
     return inspect.Signature([context.replace(name="context"), *plain])
 
 
-def _run(call: Call, body: Command, flags: Mapping[str, Any], *, debug: bool) -> None:
+def _read(
+    body: Command, groups: Mapping[str, type[Any]], flags: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the command is called with: its numbers as numbers, its groups as objects."""
+    own, read = dict(flags), {}
+    for parameter, kind in groups.items():
+        names = inspect.signature(kind).parameters
+        read[parameter] = kind(**numbers.read(kind, {name: own.pop(name) for name in names}))
+    return {**numbers.read(body, own), **read}
+
+
+def _run(call: Call, body: Command, flags: Callable[[], Mapping[str, Any]], *, debug: bool) -> None:
     from eagleops import log
     from eagleops.errors import EagleError
 
     streams.prepare()
     log.configure(debug=debug)
     try:
-        result = body(call, **numbers.read(body, flags))
+        result = body(call, **flags())
         _finish(call, result)
     except EagleError as error:
         if debug:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from eagleops.tasks.command import HOST_HELP, Call, command
 
 if TYPE_CHECKING:
     from eagleops.comparison.break_even import BreakEven
-    from eagleops.workflows.compare_plan import ComparePlan
+    from eagleops.workflows.compare_plan import ComparePlan, Protocol
     from eagleops.workflows.compare_result import CompareResult
     from eagleops.workflows.sweep import SweepResult
 
-PROTOCOL_HELP = {
+MEASURING_HELP = {
     "restarts": "servers of each profile, one after the other: the unit that is repeated",
     "runs": "requests to each server that count",
     "tokens": "of each request",
@@ -29,6 +32,59 @@ PROTOCOL_HELP = {
     "direct": "connect to the machine's address, not through SSH",
     "timeout": "seconds to wait until a server is ready",
 }
+
+
+@attrs.frozen(kw_only=True)
+class Measuring:
+    """The flags of every command that measures profile against profile."""
+
+    restarts: int = 5
+    runs: int = 5
+    tokens: int = 256
+    warmups: int = 1
+    prompt: str = "prose"
+    order: str = "abba"
+    seed: int = 0
+    cool_down: float = 300.0
+    smallest: float = 2.0
+    keep_throttled: bool = False
+    resume: bool = False
+    report: str | None = None
+    direct: bool = False
+    timeout: float = 3600.0
+
+    def protocol(self, meant: Sequence[str] = ()) -> Protocol:
+        """How is measured.
+
+        Raises:
+            UsageError: if the order is none, or a count is below 1.
+        """
+        from eagleops.comparison.order import order_of
+        from eagleops.workflows.compare_plan import Protocol
+
+        return Protocol(
+            restarts=self.restarts,
+            runs=self.runs,
+            tokens=self.tokens,
+            warmups=self.warmups,
+            prompt=self.prompt,
+            order=order_of(self.order),
+            seed=self.seed,
+            cool_down_s=self.cool_down,
+            smallest_pct=self.smallest,
+            keep_throttled=self.keep_throttled,
+            meant=tuple(meant),
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """As :func:`eagleops.library.compare.compare` takes them."""
+        return {
+            "report": self.report,
+            "resume": self.resume,
+            "timeout_s": self.timeout,
+            "direct": self.direct,
+            "api_key": os.environ.get("EAGLEOPS_API_KEY"),
+        }
 
 
 @command(
@@ -70,57 +126,29 @@ def break_even(
 @command(
     help={
         **HOST_HELP,
-        **PROTOCOL_HELP,
+        **MEASURING_HELP,
         "profiles": "names of profiles, the baseline first: A,B[,C]",
         "meant": "a key that is meant to differ, for example env.NCCL_PROTO; may be given again",
         "dry-run": "show the plan and what is not fair in it; touch nothing",
         "fail-if-slower": "exit status 1 if a profile is slower than the baseline",
     },
     repeatable=["meant"],
+    groups={"measuring": Measuring},
 )
 def compare(
     call: Call,
     meant: list[str],
+    measuring: Measuring,
     profiles: str = "",
     host: str | None = None,
-    restarts: int = 5,
-    runs: int = 5,
-    tokens: int = 256,
-    warmups: int = 1,
-    prompt: str = "prose",
-    order: str = "abba",
-    seed: int = 0,
-    cool_down: float = 300.0,
-    smallest: float = 2.0,
-    keep_throttled: bool = False,
-    resume: bool = False,
-    report: str | None = None,
-    direct: bool = False,
-    timeout: float = 3600.0,
     dry_run: bool = False,
     fail_if_slower: bool = False,
 ) -> ComparePlan | CompareResult:
     """For each profile reset, launch, verify, bench, again and again; then one answer."""
-    import attrs
-
-    from eagleops.comparison.order import order_of
     from eagleops.library.compare import compare as run_comparison
     from eagleops.library.compare import plan
-    from eagleops.workflows.compare_plan import Protocol
 
-    protocol = Protocol(
-        restarts=restarts,
-        runs=runs,
-        tokens=tokens,
-        warmups=warmups,
-        prompt=prompt,
-        order=order_of(order),
-        seed=seed,
-        cool_down_s=cool_down,
-        smallest_pct=smallest,
-        keep_throttled=keep_throttled,
-        meant=tuple(meant),
-    )
+    protocol = measuring.protocol(meant)
     target = call.host(host)
     names = [name.strip() for name in profiles.split(",") if name.strip()]
     planned = plan(target, names, protocol)
@@ -132,12 +160,8 @@ def compare(
             target,
             planned.profiles,
             protocol,
-            report=report,
-            resume=resume,
-            timeout_s=timeout,
-            direct=direct,
-            api_key=os.environ.get("EAGLEOPS_API_KEY"),
             progress=progress,
+            **measuring.settings(),
         )
     return attrs.evolve(result, fail_if_slower=fail_if_slower)
 
@@ -145,66 +169,37 @@ def compare(
 @command(
     help={
         **HOST_HELP,
-        **PROTOCOL_HELP,
+        **MEASURING_HELP,
         "profile": "the profile whose values are varied (hosts.yaml's default without)",
         "vary": "KEY=V1,V2: args.NAME, env.NAME or sim.NAME; may be given again",
         "write-profile": "write the best point as a profile to this file",
     },
     repeatable=["vary"],
+    groups={"measuring": Measuring},
 )
 def sweep(
     call: Call,
     vary: list[str],
+    measuring: Measuring,
     profile: str | None = None,
     host: str | None = None,
-    restarts: int = 5,
-    runs: int = 5,
-    tokens: int = 256,
-    warmups: int = 1,
-    prompt: str = "prose",
-    order: str = "abba",
-    seed: int = 0,
-    cool_down: float = 300.0,
-    smallest: float = 2.0,
-    keep_throttled: bool = False,
-    resume: bool = False,
-    report: str | None = None,
     write_profile: str | None = None,
-    direct: bool = False,
-    timeout: float = 3600.0,
 ) -> SweepResult:
     """A grid over a profile's values: each point as `compare` measures, the best one told."""
     from pathlib import Path
 
-    from eagleops.comparison.order import order_of
     from eagleops.library.compare import sweep as run_sweep
     from eagleops.workflows import sweep as workflow
-    from eagleops.workflows.compare_plan import Protocol
 
-    protocol = Protocol(
-        restarts=restarts,
-        runs=runs,
-        tokens=tokens,
-        warmups=warmups,
-        prompt=prompt,
-        order=order_of(order),
-        seed=seed,
-        cool_down_s=cool_down,
-        smallest_pct=smallest,
-        keep_throttled=keep_throttled,
-    )
+    protocol = measuring.protocol()
     with call.progress() as progress:
         result = run_sweep(
             call.host(host),
             call.library().profile(profile),
             vary,
             protocol,
-            report=report,
-            resume=resume,
-            timeout_s=timeout,
-            direct=direct,
-            api_key=os.environ.get("EAGLEOPS_API_KEY"),
             progress=progress,
+            **measuring.settings(),
         )
     if write_profile:
         workflow.write_profile(result, Path(write_profile))
