@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import re
 from html import unescape
+from pathlib import Path
 
 import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eagleops.errors import UsageError
 from eagleops.nights.faults import News, news
 from eagleops.nights.finding import Finding
 from eagleops.render.nightly import trend_page
@@ -294,3 +296,12 @@ def test_a_figure_has_a_page_of_its_own() -> None:
     assert shown.drift.words in words
     assert f"sglang: {SCHEDULER}: - → modified" in words
     assert "601 2026-11-30 02:30 77.1" in words
+
+
+def test_a_figure_s_page_is_written_where_it_was_asked_for(tmp_path: Path) -> None:
+    """A file; a folder that is not there is told."""
+    trend_page.write(trend(34, "box1", "baseline"), tmp_path / "trend.html")
+
+    assert (tmp_path / "trend.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    with pytest.raises(UsageError, match="the report cannot be written there"):
+        trend_page.write(trend(34, "box1", "baseline"), tmp_path / "missing" / "trend.html")
