@@ -19,7 +19,7 @@ from eagleops.ledger.relaunch import relaunch_request
 from eagleops.machine import Machine
 from eagleops.profile import Profile
 from eagleops.view import Text, Tone, View
-from eagleops.workflows.launch import READY_LIMIT_S, LaunchReport, start
+from eagleops.workflows.launch import LaunchReport, start
 from eagleops.workflows.progress import Progress, Step, unwatched
 from eagleops.workflows.record import installation_parts, record_launch
 from eagleops.workflows.secrets import with_values
@@ -165,12 +165,8 @@ def reproduce(
     *,
     ledger: Ledger | None = None,
     name: str | None = None,
-    reset_first: bool = True,
-    wait: bool = True,
-    verify_after: bool = True,
-    timeout_s: float = READY_LIMIT_S,
-    drain_timeout_s: float = 60.0,
     progress: Progress = unwatched,
+    **settings: Any,
 ) -> ReproduceReport:
     """Starts what was planned, as :func:`eagleops.workflows.launch.launch` would.
 
@@ -179,12 +175,8 @@ def reproduce(
         plan: What to start.
         ledger: Where the new run is recorded, also if it dies; without it nowhere.
         name: The server's; the recorded one's without it.
-        reset_first: As there.
-        wait: As there.
-        verify_after: As there.
-        timeout_s: As there.
-        drain_timeout_s: As there.
         progress: Told of each step.
+        settings: ``reset_first``, ``wait``, ``verify_after`` and the limits, as there.
 
     Raises:
         UsageError: before anything is touched, if a secret's value is missing.
@@ -202,12 +194,8 @@ def reproduce(
             engine(header.engine),
             plan.request,
             name=name or header.server,
-            reset_first=reset_first,
-            wait=wait,
-            verify_after=verify_after,
-            timeout_s=timeout_s,
-            drain_timeout_s=drain_timeout_s,
             progress=progress,
+            **settings,
         )
     except (ServerDied, ServerNotReady) as ended:
         if ledger is not None:
