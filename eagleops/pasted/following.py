@@ -20,6 +20,22 @@ Walk = Callable[[str, Report, Surroundings, int], None]
 _STAYING = {"nohup", "setsid", "tmux", "screen", "systemd-run"}
 
 
+@attrs.frozen
+class Expanded:
+    """A command as the shell runs it.
+
+    Attributes:
+        words: What its words come to.
+        prefix: The variables that stand before it.
+        doubts: What is not known of a word, each with that word.
+    """
+
+    command: SimpleCommand
+    words: list[str]
+    prefix: dict[str, str]
+    doubts: list[tuple[str, Doubt]]
+
+
 @attrs.define
 class Follower:
     """Follows one command.
@@ -33,14 +49,9 @@ class Follower:
     depth: int
     walk: Walk
 
-    def follow(
-        self,
-        command: SimpleCommand,
-        words: list[str],
-        prefix: dict[str, str],
-        doubts: list[tuple[str, Doubt]],
-    ) -> None:
+    def follow(self, expanded: Expanded) -> None:
         """Follows a command through the programs that start it, down to the one that stays."""
+        command, words, prefix = expanded.command, expanded.words, expanded.prefix
         inner = self.around.inner()
         inner.variables.update(prefix)
         inner.exported.update(prefix)
@@ -49,7 +60,7 @@ class Follower:
             name = words[0].rpartition("/")[2]
             nohup = nohup or name in _STAYING
             if name == "ssh":
-                self.by_ssh(command, words, prefix, doubts)
+                self.by_ssh(attrs.evolve(expanded, words=words))
                 return
             if name in {"bash", "sh", "zsh", "dash"} and self.document(command, words, inner):
                 return
@@ -77,7 +88,7 @@ class Follower:
                 self.report.left_out.append(words[0])
                 return
         if words:
-            for raw, doubt in doubts:
+            for raw, doubt in expanded.doubts:
                 tell_doubt(self.report, command, raw, doubt, self.around)
             self.add(command, words, inner, nohup=nohup)
 
@@ -120,26 +131,21 @@ class Follower:
             self.mark(command)
         return body is not None
 
-    def by_ssh(
-        self,
-        command: SimpleCommand,
-        words: list[str],
-        prefix: dict[str, str],
-        doubts: list[tuple[str, Doubt]],
-    ) -> None:
+    def by_ssh(self, expanded: Expanded) -> None:
         """Goes to the machine that ssh goes to, and reads on there."""
-        call = ssh_call(words)
+        command = expanded.command
+        call = ssh_call(expanded.words)
         if call is None:
             self.report.tell("ssh", "ssh is told no host", line=command.line)
             return
-        if prefix:
+        if expanded.prefix:
             self.report.tell(
                 "env-before-ssh",
-                f"{', '.join(prefix)} before ssh stays here: ssh takes no variables along",
+                f"{', '.join(expanded.prefix)} before ssh stays here: ssh takes no variables along",
                 "Put it in front of the command over there. It is left out of the profile.",
                 line=command.line,
             )
-        for raw, doubt in doubts:
+        for raw, doubt in expanded.doubts:
             tell_doubt(self.report, command, raw, doubt, self.around, here=True)
         text = _over_there(call.command, self.report, command)
         body = _body(command)
@@ -154,11 +160,8 @@ class Follower:
         self.walk(text if text.endswith("\n") else text + "\n", self.report, inner, self.depth + 1)
         self.mark(command)
 
-    def mark(
-        self, command: SimpleCommand, *, since: int | None = None, nohup: bool = False
-    ) -> None:
+    def mark(self, command: SimpleCommand, *, nohup: bool = False) -> None:
         """Hands what stands around a shell on to what was started in it last."""
-        del since
         if not self.report.started:
             return
         last = self.report.started[-1]

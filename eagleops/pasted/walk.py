@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from eagleops.pasted.following import Follower
+from eagleops.pasted.following import Expanded, Follower
 from eagleops.pasted.small_programs import KILLS, SMALL
 from eagleops.pasted.surroundings import Report, Surroundings
 from eagleops.pasted.telling import tell_doubt
@@ -91,7 +91,7 @@ class _Walker:
             self.tell_unexported(command, prefix)
         else:
             words, doubts = self.words(command.words)
-            self.run(command, words, prefix, doubts)
+            self.run(Expanded(command, words, prefix, doubts))
 
     def assignments(self, command: SimpleCommand) -> Iterator[tuple[str, str]]:
         seen: dict[str, str] = {}
@@ -149,13 +149,8 @@ class _Walker:
                 line=command.line,
             )
 
-    def run(
-        self,
-        command: SimpleCommand,
-        words: list[str],
-        prefix: dict[str, str],
-        doubts: list[tuple[str, Doubt]],
-    ) -> None:
+    def run(self, expanded: Expanded) -> None:
+        command, words, prefix = expanded.command, expanded.words, expanded.prefix
         name = words[0].rpartition("/")[2] if words else ""
         if name in {"cd", "pushd"}:
             self.go(words[1:], command, prefix)
@@ -185,7 +180,7 @@ class _Walker:
             )
         elif words:
             follower = Follower(self.report, self.around, self.depth, walk)
-            follower.follow(command, words, prefix, doubts)
+            follower.follow(expanded)
 
     def small(self, command: SimpleCommand, words: list[str], prefix: dict[str, str]) -> None:
         self.report.left_out.append(words[0])
