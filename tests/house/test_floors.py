@@ -54,6 +54,15 @@ def test_imports_go_down_the_floors_only(checkout: Path) -> None:
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+def test_the_guide_tells_every_module_s_floor(checkout: Path, modules) -> None:
+    """Whoever begins to work on it finds each package of the top level in CONTRIBUTING.md."""
+    guide = (checkout / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    tops = {module.name.split(".")[1] for module in modules if "." in module.name}
+
+    untold = {top for top in tops if f"`{top}`" not in guide and f"`{top}/`" not in guide}
+    assert {top for top in untold if not top.startswith("_")} == set()
+
+
 @pytest.mark.parametrize("package", FENCES)
 def test_a_fenced_package_is_imported_in_its_own_floor_alone(modules, package: str) -> None:
     """What reaches machines, terminals or the network is imported where it belongs."""
