@@ -72,7 +72,7 @@ class Clearing:
             Unreachable: if the machine was lost.
         """
         suite = self.visit.suite
-        users = self.visit.users()
+        users = self.visit.settled_users()
         if suite.busy == "wait":
             users = self._waited(users)
         blockers = self._blockers(users)
@@ -81,7 +81,7 @@ class Clearing:
         if suite.restore:
             self._stop(users)
         self._end_stale(users)
-        left = users.others or users.unseen or (users.servers and not suite.restore)
+        left = users.others or (users.servers and not suite.restore)
         if suite.busy == "force" and left:
             self._reset(users)
         now = self.visit.users()
@@ -94,7 +94,9 @@ class Clearing:
         suite = self.visit.suite
         forced = suite.busy == "force"
         found = ["what another container or user runs is never ended"] if users.foreign else []
-        if not forced and (users.others or users.unseen):
+        if users.unseen:
+            found.append("memory that nobody in sight holds cannot be freed from here")
+        if users.others and not forced:
             found.append(f"`busy: {suite.busy}` ends nobody's work")
         for server in users.servers:
             if suite.restore:

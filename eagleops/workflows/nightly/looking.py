@@ -35,7 +35,7 @@ def look(visit: Visit) -> None:
     Raises:
         Unreachable: if the machine was lost.
     """
-    users = visit.users()
+    users = visit.settled_users()
     steps: tuple[tuple[str, Callable[[], None]], ...] = (
         ("doctor", lambda: _doctor(visit)),
         ("xid", lambda: health(visit, idle=not users.anybody)),

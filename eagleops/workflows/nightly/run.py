@@ -163,16 +163,11 @@ class _Visits:
     def run(self) -> Outcome:
         """Looks at every host, and says how the night ended."""
         groups = self._groups()
-        threads = [
-            threading.Thread(target=self._visit, args=(group,), name=f"nightly {group[0]}")
-            for group in groups
-        ]
         if len(groups) > 1:
             self.progress = _headings_only(self.progress)
-        for thread in threads:
-            thread.daemon = True
-            thread.start()
-        self._await(threads)
+        ends = [self._begin(group) for group in groups]
+        while not _all_set(ends):
+            self.limits.interrupt()
         if self._broken:
             raise self._broken[0]
         reasons = {one.ended.reason for one in self._passes if one.ended is not None}
@@ -216,21 +211,18 @@ class _Visits:
             by_machine.setdefault(self.plan.machine_of[host], []).append(host)
         return list(by_machine.values())
 
-    def _await(self, threads: list[threading.Thread]) -> None:
-        """Waits for all hosts; the first Ctrl-C ends the night in order, a second at once."""
-        while not self._joined(threads):
-            self.limits.interrupt()
+    def _begin(self, group: list[str]) -> threading.Event:
+        """Looks at hosts on a thread of its own; what it gives is set at their end."""
+        end = threading.Event()
 
-    @staticmethod
-    def _joined(threads: list[threading.Thread]) -> bool:
-        """Whether all have ended before somebody pressed Ctrl-C."""
-        try:
-            for thread in threads:
-                while thread.is_alive():
-                    thread.join(POLL_S)
-        except KeyboardInterrupt:
-            return False
-        return True
+        def work() -> None:
+            try:
+                self._visit(group)
+            finally:
+                end.set()
+
+        threading.Thread(target=work, name=f"nightly {group[0]}", daemon=True).start()
+        return end
 
     def _visit(self, group: list[str]) -> None:
         try:
@@ -255,6 +247,20 @@ class _Visits:
             bench_settings=self.bench_settings,
             regain_s=self.regain_s,
         )
+
+
+def _all_set(ends: Iterable[threading.Event]) -> bool:
+    """Whether all have come to their end before somebody pressed Ctrl-C.
+
+    Events, for a join that is interrupted takes a living thread for dead (CPython before 3.13).
+    """
+    try:
+        for end in ends:
+            while not end.wait(POLL_S):
+                pass
+    except KeyboardInterrupt:
+        return False
+    return True
 
 
 def _headings_only(progress: Progress) -> Progress:

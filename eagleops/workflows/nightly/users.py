@@ -114,12 +114,15 @@ def users_of(look: Snapshot, host: Snapshot | None, idle_mib: int) -> Users:
             others.append(process)
         else:
             foreign.append(process)
+    explained: set[str | None] = set()
     if host is not None:
-        foreign += _beyond(look, host)
+        beside, hidden = tuple(_beside(look, host)), tuple(_hidden(look, host))
+        foreign += beside
+        others += hidden
+        explained = _uuids((*beside, *hidden), host)
     spare = [judged for judged in plan_reset(look).spare if bystander(judged.process)]
     levels = idle_levels(look, idle_mib, spare)
-    seen = {index for process in (*_holders(look),) for index in process.gpu_devices}
-    explained = _uuids(foreign, host) if host is not None else set()
+    seen = {index for process in _holders(look) for index in process.gpu_devices}
     unseen = tuple(
         gpu
         for gpu in look.gpus
@@ -143,17 +146,26 @@ def _holders(look: Snapshot) -> tuple[Process, ...]:
     return tuple(p for p in look.processes if p.holds_gpu and not bystander(p))
 
 
-def _beyond(look: Snapshot, host: Snapshot) -> Iterator[Process]:
-    """Whom only the host sees at the container's GPUs."""
-    shared = {gpu.uuid for gpu in look.gpus if gpu.uuid}
-    known = {process.pid for process in look.processes}
-    indices = {gpu.index for gpu in host.gpus if gpu.uuid in shared}
+def _beside(look: Snapshot, host: Snapshot) -> Iterator[Process]:
+    """Who holds the container's GPUs from outside of it."""
+    indices = _shared(look, host)
     for process in host.neighbours:
         if indices.intersection(process.gpu_devices) and not bystander(process):
             yield process
+
+
+def _hidden(look: Snapshot, host: Snapshot) -> Iterator[Process]:
+    """Who is in the container, and is seen by its host alone; a reset ends him from there."""
+    known = {process.pid for process in look.processes}
     for process in _holders(host):
-        if process.container_pid not in known and indices.intersection(process.gpu_devices):
+        if process.container_pid not in known:
             yield process
+
+
+def _shared(look: Snapshot, host: Snapshot) -> set[int]:
+    """The container's GPUs, as its host counts them."""
+    shared = {gpu.uuid for gpu in look.gpus if gpu.uuid}
+    return {gpu.index for gpu in host.gpus if gpu.uuid in shared}
 
 
 def _uuids(processes: Iterable[Process], host: Snapshot) -> set[str | None]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from eagleops.errors import CannotTell, EagleError, Unreachable
+from eagleops.errors import CannotTell, EagleError, OperationFailed, Unreachable
 from eagleops.inventory import Inventory
 from eagleops.inventory.suite import ProfileCheck, SuiteEntry
 from eagleops.machine import Machine
@@ -18,11 +18,15 @@ from eagleops.nights.finding import SEPARATOR
 from eagleops.nights.rule import Rule
 from eagleops.profile import Profile
 from eagleops.snapshot import Snapshot, container_processes
+from eagleops.workflows.drain import drain
 from eagleops.workflows.nightly.limits import Ended, Watch
 from eagleops.workflows.nightly.night_log import NightLog
 from eagleops.workflows.nightly.report import CANNOT_TELL
 from eagleops.workflows.nightly.users import Users, users_of
 from eagleops.workflows.progress import Progress, Step
+
+# A trillion parameters' memory drains in a few seconds once its holder has gone.
+SETTLE_S = 20.0
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -48,6 +52,7 @@ class Visit:
     measuring: threading.Lock
     bench_settings: Mapping[str, Any]
     regain_s: float
+    _settled: bool = attrs.field(default=False, init=False)
 
     @property
     def host(self) -> str:
@@ -128,6 +133,21 @@ class Visit:
         """
         look = Snapshot.from_dict(self.machine.call("snapshot"))
         return users_of(look, self._outer_look(), self.machine.entry.idle_mib)
+
+    def settled_users(self) -> Users:
+        """The same, once memory that nobody holds has had the time to drain.
+
+        Raises:
+            Unreachable: if the host cannot be asked.
+        """
+        users = self.users()
+        if not users.unseen or self._settled:
+            return users
+        self._settled = True  # what has not drained by then never will
+        look = Snapshot.from_dict(self.machine.call("snapshot", servers=False))
+        with contextlib.suppress(OperationFailed):  # unreadable GPUs are told by others
+            drain(self.machine, look, users.levels, timeout_s=SETTLE_S, progress=self.progress)
+        return self.users()
 
     def _outer_look(self) -> Snapshot | None:
         """What a container's host sees; None where it is none, or its host cannot be asked."""

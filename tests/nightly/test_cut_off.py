@@ -1,0 +1,245 @@
+"""A night that is cut off: whatever happens, its server is ended and what ran before runs again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+import eagleops
+from eagleops.inventory import HostEntry
+from eagleops.machine import Machine
+from eagleops.nights.store import NightStore
+from eagleops.workflows.nightly.report import NightReport
+from eagleops.workflows.nightly.run import nightly
+from eagleops.workflows.progress import Step
+from nightly.boxes import Boxes, at, end_all, found, states
+from parts.link import Link
+from parts.poll import until
+from parts.sshd import Sshd
+
+
+def interrupt() -> None:
+    """Ctrl-C, as a terminal sends it."""
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    "stage",
+    ["look", "drain", "spawn", "ready", "verify", "record", "bench", "stop"],
+)
+def test_ctrl_c_ends_a_night_in_a_clear_state_wherever_it_comes(boxes: Boxes, stage: str) -> None:
+    """Nothing that the night launched is left, and the server that it had stopped runs again."""
+    library = boxes.open("profiles: [baseline], restore: true")
+    library.host("sim").launch(library.profile("second"), name="mine")
+
+    report = library.nightly().run(progress=at(stage, interrupt))
+
+    assert report.night.outcome == "interrupted"
+    assert report.exit_status == 130
+    assert boxes.servers() == {"mine": "ready"}
+    assert report.night.journal == {}
+    assert found(report, "launch:baseline").state in {"pass", "skip"}
+
+
+def test_an_interrupted_night_is_no_night_of_the_history(boxes: Boxes) -> None:
+    """Nobody was told of it, so what it saw begins in the night after it."""
+    library = boxes.open()
+    boxes.box().break_gpu(0, temperature_c=80)
+
+    first = library.nightly().run(progress=at("ready", interrupt))
+    second = library.nightly().run()
+
+    assert found(first, "temperature").state == "warn"
+    assert [fault.check for fault in second.news.began] == ["temperature"]
+    assert second.history == ()
+
+
+def test_a_second_ctrl_c_leaves_the_rest_to_the_next_night(boxes: Boxes) -> None:
+    """What ran before is noted, and the next night starts it again."""
+    library = boxes.open("profiles: [baseline], restore: true")
+    library.host("sim").launch(library.profile("second"), name="mine")
+    hurried: list[str] = []
+
+    def twice(step: Step) -> None:
+        wanted = ("bench", "$ nightly: sim: start mine again")
+        if step.stage == dict(enumerate(wanted)).get(len(hurried)):
+            hurried.append(step.stage)
+            interrupt()
+
+    first = library.nightly().run(progress=twice)
+    assert [one["name"] for one in first.night.journal["sim"]["restore"]] == ["mine"]
+    assert "not put right yet" in first.notice
+    second = library.nightly().run()
+
+    assert "the night of" in second.notice
+    assert found(second, "restore:mine").state == "pass"
+    assert boxes.servers() == {"mine": "ready"}
+    left = [
+        night.journal for night in NightStore.beside(boxes.folder / "ledger.db").history("default")
+    ]
+    assert left == [{}, {}]
+
+
+def start_client(boxes: Boxes, *words: str) -> subprocess.Popen[str]:
+    """A night of a real client process."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(eagleops.__file__).parents[1])}
+    return subprocess.Popen(
+        [sys.executable, "-m", "eagleops", "nightly", *words],
+        cwd=boxes.folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("words", [(), ("--fresh",)], ids=["taken up", "fresh"])
+def test_a_client_that_is_killed_mid_launch_is_taken_up(
+    boxes: Boxes, words: tuple[str, ...]
+) -> None:
+    """Findings are kept, its server is ended, what ran before runs again; told once."""
+    suite = "profiles: [baseline], restore: true, checks: {temperature: {limit: 20}}"
+    library = boxes.open(suite, sim="fail: hang")
+    library.host("sim").launch(library.profile("second"), name="mine")
+    client = start_client(boxes)
+    until(lambda: boxes.servers().get("nightly-baseline") == "starting", limit_s=40)
+    client.kill()
+    client.communicate()
+    assert set(boxes.servers()) == {"nightly-baseline"}
+
+    boxes.write(suite)
+    stdout, stderr = start_client(boxes, *words).communicate(timeout=120)
+
+    assert boxes.servers() == {"mine": "ready"}, stderr
+    nights = NightStore.beside(boxes.folder / "ledger.db").latest("default", 5)
+    assert [night.finished for night in nights] == ([True, False] if words else [True])
+    assert [night.journal for night in nights if night.finished] == [{}]
+    states_ = {finding.id: finding.state for finding in nights[0].findings}
+    assert states_["speed:baseline"] == "pass"
+    assert states_["restore:mine"] == "pass"
+    assert states_["temperature"] == "warn"
+    assert ("was taken up" in stdout) == (not words)
+    assert "what is looked at" not in stdout
+    if not words:
+        assert "what has changed" not in stderr  # it was looked at before the kill
+
+
+def test_a_client_that_is_terminated_puts_its_hosts_right(boxes: Boxes) -> None:
+    """SIGTERM, as systemd stops a service, ends a night like Ctrl-C: status 130, nothing left."""
+    boxes.open("profiles: [baseline]", sim="fail: hang")
+    client = start_client(boxes, "--json")
+    until(lambda: boxes.servers().get("nightly-baseline") == "starting", limit_s=40)
+    client.terminate()
+    stdout, _ = client.communicate(timeout=60)
+
+    assert client.returncode == 130
+    assert '"outcome": "interrupted"' in stdout
+    assert len(stdout.splitlines()) == 1
+    assert boxes.servers() == {}
+
+
+@attrs.define(eq=False)
+class Far:
+    """A box behind a real sshd, over a link that can be cut."""
+
+    boxes: Boxes
+    sshd: Sshd
+
+    def link(self) -> Link:
+        """A new way there."""
+        return self.sshd.link()
+
+    def night(self, link: Link, **settings: Any) -> NightReport:
+        """One night over that way."""
+        library = self.boxes.open()
+        machine = self.machine(link)
+        store = NightStore.beside(self.boxes.folder / "ledger.db")
+        try:
+            return nightly(
+                lambda _name: machine,
+                library.inventory,
+                library.inventory.suite(),
+                store=store,
+                ledger=library.inventory.ledger,
+                **settings,
+            )
+        finally:
+            machine.close()
+            machine.transport.close()
+
+    def machine(self, link: Link) -> Machine:
+        """The box as a client meets it over that way."""
+        box = self.boxes.box()
+        entry = HostEntry(name="sim", transport="sim", python=sys.executable)
+        transport = self.sshd.transport(via=link)
+        return Machine("sim", entry, transport, box.options, box.environment)
+
+
+@pytest.fixture
+def far(boxes: Boxes, sshd: Sshd) -> Far:
+    """A box behind a real sshd."""
+    boxes.open()
+    return Far(boxes, sshd)
+
+
+@pytest.mark.parametrize("stage", ["ready", "bench"])
+def test_a_link_that_comes_back_costs_a_warning(far: Far, stage: str) -> None:
+    """The server is ended and launched again; the night says that the link was lost."""
+    link = far.link()
+
+    report = far.night(link, progress=at(stage, link.cut))
+
+    assert found(report, "reach").state == "warn"
+    assert "was lost once" in found(report, "reach").message
+    assert found(report, "speed:baseline").state == "pass"
+    assert far.boxes.servers() == {}
+    assert report.exit_status == 0
+
+
+def test_a_host_that_stays_away_is_put_right_by_the_next_night(far: Far) -> None:
+    """It is told as unreachable at once; the next night ends the server that was left there."""
+    link = far.link()
+
+    first = far.night(link, progress=at("ready", link.close), regain_s=2.0)
+
+    assert found(first, "reach").state == "fail"
+    assert "was lost" in found(first, "reach").message
+    assert first.exit_status == 4
+    assert first.night.journal["sim"]["launched"] == "nightly-baseline"
+    assert "not put right yet" in first.notice
+    second = far.night(far.link())
+    assert found(second, "reach").state == "pass"
+    assert found(second, "speed:baseline").state == "pass"
+    assert [fault.check for fault in second.news.ended] == ["reach"]
+    assert far.boxes.servers() == {}
+
+
+def test_a_night_whose_telling_fails_is_told_by_the_next_call(boxes: Boxes) -> None:
+    """What it found stands; the next call writes the reports, and looks at nothing again."""
+    library = boxes.open()
+    nights = library.nightly()
+    told: list[NightReport] = []
+
+    def broken(report: NightReport, _keep: Callable[..., None]) -> NightReport:
+        told.append(report)
+        raise RuntimeError("no room")
+
+    settings: dict[str, Any] = {"store": nights.store, "ledger": nights.ledger}
+    machines = lambda name: library.host(name).machine  # noqa: E731
+    with pytest.raises(RuntimeError):
+        nightly(machines, library.inventory, nights.suite, tell=broken, **settings)
+    again = nights.run()
+
+    assert again.night.uuid == told[0].night.uuid
+    assert states(again) == states(told[0])
+    assert set(again.reports) == {"html", "junit", "json"}
+    end_all(library.host("sim").machine)
