@@ -106,6 +106,7 @@ _ALL = (
 )
 
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ALL}
+"""What can be followed, by name."""
 
 
 def metric_of(name: str) -> Metric:
