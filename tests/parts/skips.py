@@ -17,6 +17,8 @@ BEYOND = (
     r"no Python 3\.\d+ here .*",  # Debian has one version of it, PyPI none
     r"no cgroup v1 freezer here",  # gone from newer kernels
     r"no user namespaces here",  # a kernel's setting
+    r"/dev/kmsg: .*",  # shut in containers of other people's
+    r"kernel\.dmesg_restrict is 0: .*",  # a kernel's setting
     r"no 32-bit programs on .*",
     r"no GPU here",
 )
