@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drift.conftest import at, points_of
+from drift.nights import at, points_of
 from eagleops.drift.judging import Drift, judge
 from eagleops.drift.metrics import METRICS
 from eagleops.drift.series import Point, Series

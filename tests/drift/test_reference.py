@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from drift.conftest import points_of
+from drift.nights import points_of
 from eagleops.drift.reference import against
 from eagleops.drift.series import Point, Series
 

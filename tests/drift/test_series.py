@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from drift.conftest import run_of
+from drift.nights import run_of
 from eagleops.drift.series import series_of
 from eagleops.errors import UsageError
 from eagleops.ledger import Run

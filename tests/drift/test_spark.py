@@ -6,7 +6,7 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drift.conftest import points_of
+from drift.nights import points_of
 from eagleops.drift.spark import BARS, CHANGE, LEFT_OUT, spark
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from drift.conftest import run_of
+from drift.nights import run_of
 from eagleops.errors import NoSuchRun, UsageError
 from eagleops.inventory import HostEntry
 from eagleops.ledger import Ledger
