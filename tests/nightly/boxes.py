@@ -48,7 +48,7 @@ class Boxes:
         *,
         hosts: Sequence[str] = ("sim",),
         sim: str = "",
-        second: str = "",
+        second: str = "fail: ''",
         more: Sequence[str] = (),
     ) -> Path:
         """Writes the hosts.yaml.
