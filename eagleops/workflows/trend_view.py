@@ -94,7 +94,7 @@ def _causes(story: Story) -> Table:
             named(cause.what, cause.gpus),
             _shown(cause.before),
             _shown(cause.after),
-            "" if number < story.lasting else Text("not for long", Tone.DIM),
+            "" if number < story.lasting else Text("did not last", Tone.DIM),
         )
         for number, cause in enumerate(shown)
     ]

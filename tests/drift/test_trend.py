@@ -284,3 +284,13 @@ def test_the_command_s_exit_status_is_its_verdict(
     document = json.loads(capsys.readouterr().out)
     assert document["command"] == "trend"
     assert document["ok"] == (status == 0)
+
+
+def test_a_run_can_be_read_in_part(ledger: Ledger) -> None:
+    """What is long in it stays where it is: parts that were not asked for are not there."""
+    number = ledger.add(run_of(1, telemetry=HOT))
+    some = ledger.run(number, ("bench", "launch"))
+
+    assert [fact.part for fact in some.facts] == ["launch", "bench"]
+    assert some.header == ledger.run(number).header
+    assert ledger.run(number, ()).facts == ()
