@@ -151,8 +151,8 @@ class Nights:
         return attrs.evolve(report, reports={kind: str(place) for kind, place in made.items()})
 
     def _secrets(self) -> tuple[str, ...]:
-        """What stands in hosts.yaml by reference, as far as it can be had."""
-        found: list[str] = []
+        """What its webhooks and profiles hold, as far as it can be had."""
+        found = list(self.plan().secrets)
         for webhook in self.suite.notify:
             with contextlib.suppress(ProfileError):
                 found += [revealed(webhook.url), *revealed(webhook.headers).values()]

@@ -28,6 +28,7 @@ TITLES = {
     "spawn": "starting the server",
     "ready": "waiting until the server is ready",
     "verify": "reading what the workers really run with",
+    "wait": "waiting until nobody uses the GPUs",
     "stop": "ending the server's processes",
     "cool_down": "waiting until the GPUs have cooled down",
     "record": "recording what it runs on",

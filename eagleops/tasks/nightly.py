@@ -33,6 +33,10 @@ def nightly(
     install_timer: bool = False,
 ) -> NightReport | NightPlan | TimerPlan | None:
     """The scripted checks of a suite: report files, exit status, message; history kept."""
+    from contextlib import nullcontext
+
+    from eagleops.workflows.progress import unwatched
+
     nights = call.library().nightly(suite)
     if install_timer:
         from eagleops.workflows import timer
@@ -42,7 +46,7 @@ def nightly(
     hosts = [] if host is None else [host]
     if dry_run:
         return nights.plan(hosts)
-    with call.progress() as progress:
+    with nullcontext(unwatched) if quiet else call.progress() as progress:
         report = nights.run(
             hosts,
             fresh=fresh,

@@ -30,6 +30,7 @@ class NightLog:
         told_before: All that were told, without what they saw: what is news follows from them.
         taken_up: Whether the night had been cut off.
         left_over: What older nights had left to be put right, in words.
+        secrets: Values that must not be kept whatever name they stand under.
         trends: The history of each figure that was judged, by host, profile and metric.
     """
 
@@ -38,6 +39,7 @@ class NightLog:
     before: tuple[Night, ...] = ()
     told_before: tuple[Night, ...] = ()
     taken_up: bool = False
+    secrets: tuple[str, ...] = attrs.field(default=(), repr=False)
     left_over: list[str] = attrs.field(factory=list, init=False)
     trends: dict[tuple[str, str, str], TrendReport] = attrs.field(factory=dict, init=False)
     _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)
@@ -108,7 +110,7 @@ class NightLog:
 
     def _write(self, **changes: Any) -> None:
         self.night = attrs.evolve(self.night, **changes)
-        self.store.write(self.night)
+        self.store.write(self.night, secrets=self.secrets)
 
 
 def told_nights(nights: Iterable[Night]) -> tuple[Night, ...]:

@@ -16,6 +16,7 @@ from eagleops.nights.rule import asked
 from eagleops.profile import Profile
 from eagleops.view import Column, Table, Text, Tone, View
 from eagleops.workflows.nightly.commands import names as names_of
+from eagleops.workflows.record import secrets_of
 
 
 @attrs.frozen(kw_only=True)
@@ -38,6 +39,11 @@ class NightPlan:
     machine_of: Mapping[str, str]
     asked: Mapping[str, tuple[str, ...]]
     take_up: str | None = None
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What its profiles hold that no night may."""
+        return tuple(value for _, profile in self.profiles for value in secrets_of(profile))
 
     @property
     def ok(self) -> bool:

@@ -115,7 +115,7 @@ def _begun(plan: NightPlan, store: NightStore, *, fresh: bool, now: Callable[[],
     with_facts = store.history(suite.name, NIGHTS_WITH_FACTS)
     found = None if fresh else store.unfinished(suite.name, suite.resume_within_s, began_utc)
     if found is not None and found.hosts == plan.hosts:
-        return NightLog(store, found, with_facts, told_before, taken_up=True)
+        return NightLog(store, found, with_facts, told_before, taken_up=True, secrets=plan.secrets)
     night = Night(
         suite=suite.name,
         uuid=new_uuid(),
@@ -126,7 +126,7 @@ def _begun(plan: NightPlan, store: NightStore, *, fresh: bool, now: Callable[[],
         hosts=plan.hosts,
         asked=plan.asked,
     )
-    log = NightLog(store, night, with_facts, told_before)
+    log = NightLog(store, night, with_facts, told_before, secrets=plan.secrets)
     _take_over(log, store.latest(suite.name, NIGHTS_WITH_LEFTOVERS))
     return log
 
