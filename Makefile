@@ -8,7 +8,7 @@ BIN   := $(VENV)/bin
 # Two processes a core: many tests wait for a server, a drain or a link, not for the processor.
 WORKERS ?= 4
 
-.PHONY: help setup demo test lint docs test-real wheel packages clean
+.PHONY: help setup demo test lint docs test-real nights wheel packages clean
 
 help:
 	@echo 'make demo       the main job on the embedded box: no GPU, no root (first run: a minute)'
@@ -17,6 +17,7 @@ help:
 	@echo 'make lint       ruff, mypy, the floors'
 	@echo 'make docs       docs/_build/html'
 	@echo 'make test-real  the main job against a real vLLM (4 GB, some minutes)'
+	@echo 'make nights     sixty nights of the nightly checks on the embedded box (some minutes)'
 	@echo 'make wheel      dist/eagleops-*.whl'
 	@echo 'make clean      removes what the above made, except .real/'
 
@@ -65,13 +66,18 @@ $(TESTED): wheel
 	@$(BIN)/python -m pip --python $(TESTED)/bin/python install -q --no-deps dist/eagleops-*.whl
 
 test: packages lint docs $(TESTED)
-	$(PYTEST) -n $(WORKERS) --dist worksteal -m 'not alone and not real_engine'
-	$(PYTEST) --reruns 2 -m 'alone and not real_engine'
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m 'not (alone or real_engine or sixty_nights)'
+	$(PYTEST) --reruns 2 -m 'alone and not (real_engine or sixty_nights)'
 
 test-real: packages $(VENV)/installed-dev
 	$(BIN)/python tests/real/install.py .real
 	$(BIN)/pytest -m real_engine tests/real
 	$(BIN)/python tests/real/page.py .real/sessions docs/reference/real-engine.md
+
+nights: $(VENV)/installed-dev
+	@mkdir -p build/nights
+	EAGLEOPS_NIGHTS=$(CURDIR)/build/nights $(BIN)/pytest -m sixty_nights tests/sixty_nights
+	$(BIN)/python tests/sixty_nights/page.py build/nights/60.json docs/reference/sixty-nights.md
 
 clean:
 	rm -rf $(VENV) build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
