@@ -17,6 +17,8 @@ from eagleops.remote.utc import seconds
 
 # A query of everything takes nvidia-smi about a second on eight GPUs.
 LIMIT_S = 30.0
+# What is no document is told to its beginning.
+MOST_CHARS = 500
 _UNREAD: Dict[str, Any] = {
     "source": "none",
     "problem": None,
@@ -73,7 +75,9 @@ def _gpus(context: Context) -> Dict[str, Any]:
         finished.exit_status, lines, driver_faults.module_version()
     )
     if not document.gpus and problem is None:
-        problem = "nvidia-smi -q -x told of no GPU: " + (" ".join(lines).strip() or "no output")
+        problem = "nvidia-smi -q -x told of no GPU: " + (
+            " ".join(lines)[:MOST_CHARS].strip() or "no output"
+        )
     return dict(
         facts,
         source="nvidia-smi" if document.gpus else "none",

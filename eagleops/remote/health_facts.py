@@ -68,6 +68,8 @@ REMAPPED: Tuple[Tuple[str, str], ...] = (
     ("correctable", "remapped_row_corr"),
     ("uncorrectable", "remapped_row_unc"),
 )
+_BEGIN, _END = "<nvidia_smi_log>", "</nvidia_smi_log>"
+_HEAD = re.compile(r"<[?!][^<>]*>")
 _REASONS = ("clocks_event_reason", "clocks_throttle_reason")
 _SHUT = frozenset({"n/a", "[n/a]", "", "not supported", "[not supported]"})
 
@@ -94,13 +96,14 @@ def parse(text: str) -> Tuple[Document, List[str]]:
         ``temperature_c``, ``memory_temperature_c``, ``utilization_pct``, ``sm_clock_mhz`` and
         ``throttle_reasons``. No document is one without GPUs.
     """
-    found = re.search(r"(?:<\?xml.*?)?<nvidia_smi_log>.*</nvidia_smi_log>", text, re.DOTALL)
-    if found is None:
+    # From the root on: a document type before it could define entities without end.
+    start, end = text.find(_BEGIN), text.rfind(_END)
+    if not -1 < start < end:
         return Document(None, []), list(filter(str.strip, text.splitlines()))
-    rest = (text[: found.start()] + "\n" + text[found.end() :]).splitlines()
+    rest = (_HEAD.sub("", text[:start]) + "\n" + text[end + len(_END) :]).splitlines()
     lines = list(filter(str.strip, rest))
     try:
-        root = ET.fromstring(found.group())  # noqa: S314 - the driver's own words, no network's
+        root = ET.fromstring(text[start : end + len(_END)])  # noqa: S314 - see above
     except ET.ParseError as error:
         return Document(None, []), [*lines, "nvidia-smi -q -x gave no XML: {}".format(error)]
     gpus = [_gpu(index, gpu) for index, gpu in enumerate(root.findall("gpu"))]

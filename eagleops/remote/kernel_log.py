@@ -8,6 +8,7 @@ A container sees its host's log or none: the log knows no namespaces.
 from __future__ import annotations
 
 import re
+import time
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Pattern, Tuple
 
 from eagleops.remote import command, kmsg, xid
@@ -21,9 +22,9 @@ RIGHTS = (
     "Log in as root, or allow it: sysctl kernel.dmesg_restrict=0, or membership in the groups "
     "adm or systemd-journal."
 )
-# journalctl -o short-unix, and dmesg's own form.
-JOURNAL_LINE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) (.*)")
-DMESG_LINE = re.compile(r"\[ *([0-9]{1,12}\.[0-9]{1,9})\] (.*)")
+# journalctl -o short-unix (time, host, who), and dmesg's own form; some kernels name the thread.
+JOURNAL_LINE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) \S+ \S+: (.*)")
+DMESG_LINE = re.compile(r"\[ *([0-9]{1,12}\.[0-9]{1,9})\](?:\[ *[TC][0-9]+\])? (.*)")
 # A clock that was set, and a kernel that counts a little otherwise than the clock.
 SLACK_S = 2.0
 
@@ -58,9 +59,17 @@ def xids(context: Context, since_s: Optional[float] = None) -> Dict[str, Any]:
         ``bus_id``, ``xid``, ``pid``, ``process``, ``text``, ``instance``) and ``kernel_log``
         (``source``, ``problem``, ``from_utc``, ``lines``).
     """
+    set_back = since_s is not None and since_s > time.time() + SLACK_S
+    if set_back:
+        since_s = None
     log = _read(context, since_s)
     told = [(at_s, one) for at_s, one in log.told if since_s is None or at_s >= since_s]
     problem = log.problem
+    if set_back and problem is None:
+        problem = (
+            "the machine's clock was set back since the last night: this is all that is kept "
+            "of this boot"
+        )
     if log.from_s is not None and since_s is not None and log.from_s > since_s + SLACK_S:
         problem = (
             "the kernel's log begins at {}: what it said before is not kept. A journal on "

@@ -6,7 +6,9 @@ Of kernel_rc.c (github.com/NVIDIA/open-gpu-kernel-modules, krcReportXid)::
     NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.
     NVRM: Xid (PCI:0000:01:00 GPU-I:01 GPU-CI:00): 43, pid=1234, ...
 
-Older drivers leave out ``PCI:``, or write ``pid='<unknown>', name=<unknown>``.
+Older drivers leave out ``PCI:``, or write ``pid='<unknown>', name=<unknown>``. A line is one only
+if it begins so: others repeat what a program or a device calls itself. A process may have any name
+of 15 bytes, line ends included.
 """
 
 from __future__ import annotations
@@ -15,10 +17,16 @@ import re
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 _LINE = re.compile(
-    r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})(?:\.[0-7])?"
-    r"(?: ([^()]*))?\): ([0-9]{1,4})(?:,\s*(.*))?$"
+    r"(?:\[ *[0-9.]{1,20}\] *)?NVRM: Xid "
+    r"\((?:PCI:)?([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})(?:\.[0-7])?"
+    r"(?: ([^()]*))?\): ([0-9]{1,4})(?:,\s*(.*))?\Z",
+    re.DOTALL,
 )
-_PROCESS = re.compile(r"pid='?([^',]*)'?(?:,\s*name=('<unknown>'|[^,]*))?(?:,\s*(.*))?$")
+_PROCESS = re.compile(
+    r"pid='?([^',]*)'?(?:,\s*name=('<unknown>'|[^,]*))?(?:,\s*(.*))?\Z", re.DOTALL
+)
+# What moves a cursor, ends a line, or turns the direction of what follows.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 _UNKNOWN = frozenset({"", "<unknown>"})
 # A message of the driver is a line; what is longer is not it.
 TEXT_LIMIT = 300
@@ -45,11 +53,11 @@ class Xid(NamedTuple):
 
 def parse(message: str) -> Optional[Xid]:
     """The Xid that a line of the kernel log tells, or None."""
-    found = _LINE.search(message.rstrip())
+    found = _LINE.match(message.rstrip())
     if found is None:
         return None
     domain, bus, device, instance, code, rest = found.groups()
-    pid, process, text = _process(rest or "")
+    pid, process, text = _process(_CONTROL.sub("?", rest or ""))
     return Xid(
         bus_id(domain, bus, device),
         int(code),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -150,3 +151,31 @@ def test_no_text_stops_it(before: str, inside: str) -> None:
     document, _ = parse(f"{before}<nvidia_smi_log><gpu>{inside}</nvidia_smi_log>")
 
     assert document.gpus == []
+
+
+LAUGHS = "".join(f'<!ENTITY {chr(98 + n)} "{f"&{chr(97 + n)};" * 10}">' for n in range(9))
+
+
+TYPE = f'<!DOCTYPE nvidia_smi_log [<!ENTITY a "aaaaaaaaaa">{LAUGHS}]>'
+GPU = "<nvidia_smi_log><gpu id='0'><uuid>&j;</uuid></gpu></nvidia_smi_log>"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'<?xml version="1.0"?>{TYPE}{GPU}',
+        "<?xml" * 100_000,
+        "<nvidia_smi_log>" * 100_000,
+        "</nvidia_smi_log>" * 100_000 + "<nvidia_smi_log>",
+        f"<nvidia_smi_log>{'<a>' * 100_000}{'</a>' * 100_000}</nvidia_smi_log>",
+    ],
+)
+@pytest.mark.alone
+def test_no_document_takes_long(text: str) -> None:
+    """Entities within entities, and heads that never end, are refused at once."""
+    began = time.perf_counter()
+
+    document, _ = parse(text)
+
+    assert document.gpus == []
+    assert time.perf_counter() - began < 2

@@ -158,6 +158,16 @@ def test_the_real_ring_is_read_without_waiting() -> None:
     assert all(record.stamp_s <= stamp_us() / 1e6 + 1 for record in found)
 
 
+def test_a_clock_that_was_set_back_hides_nothing(log: Log) -> None:
+    """The last night's time lies ahead: all that is kept is told, and why."""
+    log.tell(XID.format(79), ago_s=60)
+
+    told = log.xids(time.time() + 86_400)
+
+    assert [one["xid"] for one in told["xids"]] == [79]
+    assert "clock was set back" in told["kernel_log"]["problem"]
+
+
 @pytest.fixture
 def no_ring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A machine whose ring may not be read."""
@@ -260,6 +270,18 @@ def test_dmesg_is_the_last_resort(tmp_path: Path) -> None:
     assert [one["xid"] for one in told["xids"]] == [119]
     assert abs(seconds(told["xids"][0]["time_utc"]) - time.time()) < 5
     assert told["kernel_log"]["source"] == "dmesg"
+
+
+@pytest.mark.usefixtures("no_ring")
+def test_dmesg_of_a_kernel_that_names_threads_is_read(tmp_path: Path) -> None:
+    """Kernels that are built with PRINTK_CALLER write one more bracket."""
+    program(tmp_path / "bin", "journalctl", "exit 1")
+    lines = f"[    0.000000][    T0] Linux\n[    1.000000][ C12] {XID.format(119)}"
+    program(tmp_path / "bin", "dmesg", f"echo '{lines}'")
+
+    told = read(tmp_path / "bin", None)
+
+    assert [one["xid"] for one in told["xids"]] == [119]
 
 
 @pytest.mark.usefixtures("no_ring")

@@ -123,3 +123,32 @@ def test_a_storm_is_bounded_and_none_is_lost(told: list[tuple[float, Xid]], limi
     assert counted == kinds
     assert len(groups) <= limit + len(kinds)
     assert [group["time_s"] for group in groups] == sorted(group["time_s"] for group in groups)
+
+
+XID = "NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus."
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"usb 1-1: Product: {XID}",
+        f"usb 1-1: Product: x\n{XID}",
+        f"audit: type=1400 comm='{XID}'",
+        f" {XID}",
+        f"[x] {XID}",
+    ],
+)
+def test_what_others_call_themselves_is_no_xid(line: str) -> None:
+    """A device's or a program's own name reaches the kernel's log too, line ends included."""
+    assert parse(line) is None
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\x1b[2J", "\u202eevil", "a\x00b", "a\u2028b"])
+def test_a_process_cannot_hide_its_xid_by_its_name(name: str) -> None:
+    """Nor move anybody's cursor with it."""
+    read = parse(f"NVRM: Xid (PCI:0000:01:00): 31, pid=7, name={name}, Ch 8")
+
+    assert read is not None
+    assert (read.xid, read.pid, read.text) == (31, 7, "Ch 8")
+    assert read.process is not None
+    assert read.process.isprintable()
