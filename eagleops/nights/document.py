@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from datetime import timezone
 from typing import Any
 from urllib.parse import quote
 
 from eagleops.ledger.redaction import without_secrets
+from eagleops.nights.finding import STATES, Finding
 from eagleops.nights.night import VERSION, Night, instant
 
 UUID_DIGITS = 8
+# The files in a suite's folder that are nights, or were to be; others are somebody else's.
+NAMED = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[^/]*\.json")
 SUFFIX = ".json"
 # What a night is made of, so that other JSON is not taken for one.
 REQUIRED = {"suite": str, "uuid": str, "began_utc": str, "findings": list, "facts": dict}
+# And what may stand there besides, of its own kind alone.
+OPTIONAL = {"hosts": list, "asked": dict, "journal": dict, "told": dict}
 # Where texts stand that came from machines and programs.
 SPOKEN = ("findings", "facts", "journal", "told")
 
@@ -64,17 +70,38 @@ def night_of(text: bytes) -> Night:
         raise ValueError(trouble)
     try:
         night = Night.from_dict(data)
-        instant(night.began_utc)
-    except (TypeError, AttributeError, KeyError) as error:
+        name_of(night)
+        if night.ended_utc is not None:
+            instant(night.ended_utc)
+    except (TypeError, AttributeError, KeyError, OverflowError) as error:
         raise ValueError(f"it is no night: {error}") from error
+    if not all(map(_is_whole, night.findings)):
+        raise ValueError("it is no night: one of its findings is none")
     return night
+
+
+def _is_whole(finding: Finding) -> bool:
+    texts = (finding.id, finding.host, finding.message, finding.unit)
+    return (
+        all(isinstance(text, str) for text in texts)
+        and finding.state in STATES
+        and isinstance(finding.facts, Mapping)
+    )
 
 
 def _trouble(data: Any) -> str:
     if not isinstance(data, Mapping):
         return "it is JSON, but no night"
     lacking = [name for name, kind in REQUIRED.items() if not isinstance(data.get(name), kind)]
-    return f"it is JSON, but no night: it lacks {', '.join(lacking)}" if lacking else ""
+    lacking += [n for n, kind in OPTIONAL.items() if not isinstance(data.get(n, kind()), kind)]
+    if lacking:
+        return f"it is JSON, but no night: it lacks {', '.join(lacking)}"
+    odd = [n for n in ("facts", "journal", "told") if not _holds_mappings(data.get(n, {}))]
+    return f"it is JSON, but no night: its {' and '.join(odd)} cannot be" if odd else ""
+
+
+def _holds_mappings(parts: Mapping[str, Any]) -> bool:
+    return all(isinstance(part, Mapping) for part in parts.values())
 
 
 def is_newer(text: bytes) -> bool:

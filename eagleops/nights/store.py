@@ -173,7 +173,7 @@ class NightStore:
     def _files(self, suite: str) -> list[Path]:
         folder = self.folder_of(suite)
         try:
-            names = [p for p in folder.iterdir() if p.suffix == document.SUFFIX]
+            names = [p for p in folder.iterdir() if document.NAMED.fullmatch(p.name)]
         except FileNotFoundError:
             return []
         except OSError as error:

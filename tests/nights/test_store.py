@@ -174,6 +174,15 @@ def test_any_text_of_a_machine_can_be_kept(store, make_night) -> None:
     assert store.history(SUITE)[0].findings[0].message == message
 
 
+FINDING = {"id": "disk", "host": "llm", "state": "warn", "message": "full"}
+WHOLE = {
+    "suite": "s",
+    "uuid": "u",
+    "began_utc": "2026-10-01T00:00:00Z",
+    "ended_utc": None,
+    "findings": [FINDING],
+    "facts": {},
+}
 NO_NIGHTS = {
     "empty": b"",
     "cut off": b'{"version":1,"suite":"default","uuid":"x","began_utc":"2026-',
@@ -192,6 +201,31 @@ NO_NIGHTS = {
         b'"facts":{}}'
     ),
     "nested too deeply": b"[" * 100_000,
+    **{
+        f"{name} of another kind": json.dumps({**WHOLE, name: value}).encode()
+        for name, value in {
+            "facts": {"llm": "text"},
+            "told": {"slack": "sent"},
+            "journal": {"llm": [1]},
+            "asked": {"llm": None},
+            "hosts": "llm",
+            "ended_utc": "soon",
+            "began_utc": "0001-01-01T00:00:00+14:00",
+        }.items()
+    },
+    **{
+        f"a finding whose {name} is of another kind": json.dumps(
+            {**WHOLE, "findings": [{**FINDING, name: value}]}
+        ).encode()
+        for name, value in {
+            "id": None,
+            "host": ["llm"],
+            "state": "bad",
+            "message": 7,
+            "unit": None,
+            "facts": None,
+        }.items()
+    },
 }
 
 
@@ -226,10 +260,11 @@ def test_a_copy_of_a_night_is_set_aside(store, make_night) -> None:
 
 
 def test_files_of_other_kinds_are_left_alone(store, make_night) -> None:
-    """A README, an editor's file, what was set aside before: nothing is said of them."""
+    """A README, an editor's file, a report, what was set aside: nothing is said of them."""
     night = make_night(0, {})
     folder = store.write(night).parent
     others = [folder / name for name in ("README", ".x.json.swp", "a.json.damaged-1", "lock")]
+    others += [folder / "default-latest.json", folder / "default-20261001T023000Z.json"]
     for other in others:
         other.write_text("{")
 
