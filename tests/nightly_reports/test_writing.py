@@ -18,6 +18,7 @@ import pytest
 from eagleops.errors import ReportsNotWritten, UsageError
 from eagleops.nights.finding import Finding
 from eagleops.render.console import document as json_document
+from eagleops.render.nightly import writing
 from eagleops.render.nightly.safe import presentable
 from eagleops.render.nightly.writing import prune, ready, write_all
 from eagleops.workflows.nightly.report import NightReport
@@ -93,6 +94,39 @@ def test_a_reader_never_sees_a_part(tmp_path: Path, monkeypatch) -> None:
 
     assert seen == [(old, ".new", metrics.read_bytes())]
     assert list(tmp_path.glob("**/.*")) == []
+
+
+def test_a_bug_in_one_report_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor the night: it is told as what it is."""
+
+    def broken(_: NightReport) -> str:
+        raise IndexError("3")
+
+    monkeypatch.setitem(writing._TEXTS, "junit", broken)
+
+    with pytest.raises(ReportsNotWritten, match="junit: internal error, a bug of eagleops: Index"):
+        write_all(quick(60), tmp_path)
+
+    assert {path.suffix for path in tmp_path.iterdir()} == {".html", ".json"}
+
+
+@pytest.mark.parametrize("value", ["580.95", "", 0, -3, 7, 1e300, -2.5, 0.1, 123456.7, None])
+def test_any_figure_that_a_check_may_have_is_written(
+    tmp_path: Path, value: float | str | None
+) -> None:
+    """Numbers and words, in every report."""
+    told = Finding("driver", "box1", "warn", "new", value, "MiB", value)
+    report = quick(60)
+
+    write_all(
+        attrs.evolve(report, night=attrs.evolve(report.night, findings=(told,))),
+        tmp_path,
+        tmp_path / "eagleops.prom",
+    )
+
+    assert document(tmp_path)["checks"][0]["value"] == value
 
 
 def test_one_report_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:

@@ -38,11 +38,10 @@ def figure(value: float | str | None, unit: str = "") -> str:
     """A figure with its unit; nothing for none."""
     if value is None:
         return ""
-    number = (
-        f"{value:,.4g}" if isinstance(value, float) and value < SIGNIFICANT_BELOW else f"{value:,}"
-    )
-    text = value if isinstance(value, str) else number
-    return f"{text} {unit}".strip()
+    if isinstance(value, str):
+        return f"{value} {unit}".strip()
+    rounded = not isinstance(value, int) and abs(value) < SIGNIFICANT_BELOW
+    return f"{f'{value:,.4g}' if rounded else f'{value:,}'} {unit}".strip()
 
 
 def figures(finding: Finding) -> str:

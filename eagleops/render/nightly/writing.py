@@ -147,6 +147,8 @@ def _trouble(report: NightReport, kind: str, place: Path) -> str:
         return f"{place}: {error.strerror or error}"
     except EagleError as error:
         return str(error)
+    except Exception as error:  # noqa: BLE001 - one report must not cost the others, or the night
+        return f"internal error, a bug of eagleops: {type(error).__name__}: {error}"
     return ""
 
 
