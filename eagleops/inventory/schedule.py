@@ -27,7 +27,9 @@ _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "su
 _DAY_NAMES = {*_DAYS, *(day[:3] for day in _DAYS)}
 _CRON_FIELDS = 5
 _ENDS = 2
-_NUMBER = re.compile(r"\d+(\.\d+)?")
+# More digits than any of them needs: a longer one is a mistake.
+_NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+_STEP = re.compile(r"0*[1-9][0-9]{0,8}")
 _EXAMPLES = "For example '*-*-* 04:30:00', 'Mon..Fri 04:30', '*-*-* 04:30:00 Europe/Berlin'."
 
 
@@ -179,7 +181,7 @@ class _Component:
             ends = (first, last) if dots else (first,)
             wrong = [problem for end in ends for problem in self._number(end)]
             yield from wrong
-            if slash and not (step.isdecimal() and int(step) > 0):
+            if slash and not _STEP.fullmatch(step):
                 yield f"{step!r} is no step: {self.lowest}/15 is every 15th {self.name}"
             elif not wrong and dots and float(first) > float(last):
                 yield f"{one} is no range: it ends before it begins"

@@ -119,7 +119,11 @@ def prompt_name(value: str) -> None:
 
 def finite(value: float) -> None:
     """Refuses what is no number to compare with."""
-    if isinstance(value, bool) or not math.isfinite(value):
+    try:
+        known = not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        refuse("expected a number that a computer can hold")
+    if not known:
         refuse(f"expected a number, got {value!r}")
 
 

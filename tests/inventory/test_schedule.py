@@ -58,6 +58,23 @@ def test_a_calendar_event_is_read_into_its_parts(text, parts) -> None:
     assert schedule(text) == parts
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"*-*-* 0/{'9' * 5000}:00",
+        f"*-*-* {'9' * 5000}:00",
+        f"*-*-* 04:30:00.{'1' * 5000}",
+        "*-*-* \u0660\u0664:\u0663\u0660",
+        "*-*-* \u00b2:00",
+        "*-*-* 0/\u0661\u0665:00",
+    ],
+)
+def test_digits_without_end_or_of_another_script_are_refused(text) -> None:
+    """As systemd refuses them; the refusal is the same as any."""
+    with pytest.raises(InventoryError, match="is no calendar event"):
+        schedule(text)
+
+
 @pytest.mark.parametrize(("text", "problem"), NONE.items())
 def test_what_is_no_calendar_event_is_refused(text, problem) -> None:
     """With the word that is wrong, and examples of the form."""
