@@ -21,7 +21,7 @@ from eagleops.workflows.nightly.report import NightReport
 from eagleops.workflows.progress import Step
 
 SECRET = "hf_never_shown"
-_HOLDS = "import sys, time; held = open(sys.argv[1]); print('held', flush=True); time.sleep(600)"
+HOLDS = "import sys, time; held = open(sys.argv[1]); print('held', flush=True); time.sleep(600)"
 
 
 def free_port() -> int:
@@ -105,7 +105,7 @@ class Boxes:
     def use_gpu(self, host: str = "sim") -> subprocess.Popen[str]:
         """Somebody who uses the GPU, and was not started by eagleops."""
         device = Path(self.box(host).layout.devices, "nvidia0")
-        argv = [sys.executable, "-c", _HOLDS, str(device)]
+        argv = [sys.executable, "-c", HOLDS, str(device)]
         user = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         self._users.append(user)
         assert user.stdout is not None
