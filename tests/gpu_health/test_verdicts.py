@@ -11,12 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eagleops.machine import Machine
 from eagleops.nights.catalogue import KINDS as CATALOGUE
 from eagleops.nights.finding import Finding
 from eagleops.nights.rule import Rule
 from eagleops.remote.health_facts import parse
 from eagleops.sim.box import SimBox
-from eagleops.workflows.nightly.gpu_health import KINDS, judge_health
+from eagleops.workflows.nightly.gpu_health import (
+    KINDS,
+    REST_LIMIT_S,
+    judge_health,
+    read_rested,
+)
 from eagleops.workflows.nightly.gpu_look import named
 from eagleops.workflows.nightly.report import CANNOT_TELL
 
@@ -219,7 +225,7 @@ def test_a_silent_driver_is_a_blind_witness(box: SimBox, health: Health, judged:
 
     of_gpus = [finding for finding in found.values() if finding.id != "xid"]
     assert {finding.state for finding in of_gpus} == {"skip"}
-    assert all(finding.facts == {CANNOT_TELL: True} for finding in of_gpus)
+    assert not any(finding.facts for finding in of_gpus)
     assert "Driver/library version mismatch" in of_gpus[0].message
     assert found["xid"].state == "pass"
 
@@ -311,12 +317,62 @@ def test_a_recovery_that_is_no_longer_asked_for_is_none(health: Health, judged: 
     assert judged(told)["xid"].state == "fail"
 
 
+def test_only_a_witness_that_has_become_blind_makes_a_night_that_cannot_tell(
+    box: SimBox, health: Health, judged: Judged
+) -> None:
+    """One that never sees is told in the report, and is no alarm every morning."""
+    sound = health()
+    box.break_nvidia_smi(error="driver_mismatch")
+    blind = health(sound)
+    unread = {"source": "none", "problem": "denied", "from_utc": None, "lines": None}
+    blind["kernel_log"] = unread
+
+    first = judged(blind, sound)
+    later = judged({**health(blind), "kernel_log": unread}, blind)
+
+    assert {kind: f.facts for kind, f in first.items()} == {
+        kind: {CANNOT_TELL: True} for kind in KINDS
+    }
+    assert {kind: f.facts for kind, f in later.items()} == {kind: {} for kind in KINDS}
+    assert {f.state for f in (*first.values(), *later.values())} == {"skip"}
+
+
+def test_what_was_said_while_the_log_could_not_be_read_is_told_later(
+    box: SimBox, health: Health
+) -> None:
+    """Xids are asked for since the last night that could read."""
+    sound = health()
+    blind = {**health(sound), "kernel_log": {"source": "none", "problem": "denied"}}
+
+    assert health(blind)["since_utc"] == sound["time_utc"]
+    assert health(health(blind))["since_utc"] != sound["time_utc"]
+
+
+def test_gpus_that_a_server_has_just_left_are_waited_for(box: SimBox, machine: Machine) -> None:
+    """They cool down for a while; one that stays warm is judged as it is."""
+    paused: list[float] = []
+
+    def pause(seconds: float) -> None:
+        paused.append(seconds)
+        if len(paused) == 3:
+            box.break_gpu(1, temperature_c=40, power_w=80.0)
+
+    box.break_gpu(1, temperature_c=80, power_w=400.0)
+    told = read_rested(machine, None, Rule.of, pause)
+    assert (told["gpus"][1]["temperature_c"], len(paused)) == (40, 3)
+
+    box.break_gpu(1, temperature_c=80)
+    told = read_rested(machine, None, Rule.of, paused.append)
+    assert told["gpus"][1]["temperature_c"] == 80
+    assert sum(paused[3:]) == REST_LIMIT_S
+
+
 def test_a_log_that_cannot_be_read_proves_nothing(health: Health, judged: Judged) -> None:
     """Nor does one that does not reach back; what it tells of it is told."""
     told = health()
     told["kernel_log"] = {"source": "none", "problem": "denied", "from_utc": None, "lines": None}
     found = judged(told)["xid"]
-    assert (found.state, found.facts) == ("skip", {CANNOT_TELL: True})
+    assert (found.state, found.facts) == ("skip", {})
     assert found.message == "the kernel's log cannot be read: denied"
 
     told["kernel_log"] = {"source": "kmsg", "problem": "it begins at noon", "from_utc": None}

@@ -30,6 +30,10 @@ OF_GPUS: Mapping[str, Verdict] = {
 }
 KINDS = ("xid", *OF_GPUS)
 LIMIT_S = 120.0
+# What a server that has just ended leaves behind, and how long it may: a GPU in a rack falls from
+# 85 to 50 °C in a minute or two, its clocks and its power within seconds.
+SETTLING = ("idle-throttling", "temperature", "fan", "power")
+REST_LIMIT_S, REST_PAUSE_S = 180.0, 5.0
 
 
 def read_health(machine: Machine, before: Told | None = None) -> dict[str, Any]:
@@ -49,13 +53,45 @@ def read_health(machine: Machine, before: Told | None = None) -> dict[str, Any]:
         Unreachable: if the machine itself cannot be reached.
         OperationFailed: if it cannot be asked.
     """
-    since_utc = (before or {}).get("time_utc")
+    since_utc = _last_read_utc(before or {})
     told = machine.call("health", since_utc=since_utc, time_limit_s=LIMIT_S)
+    told["since_utc"] = since_utc
     if machine.outer is None:
         return told
     if told["kernel_log"]["problem"] is not None:
         told |= _log_of(machine.outer, since_utc, told["kernel_log"])
     return only_own(told, before)
+
+
+def read_rested(
+    machine: Machine,
+    before: Told | None,
+    rules: Callable[[str], Rule],
+    pause: Callable[[float], None],
+) -> dict[str, Any]:
+    """The same, of GPUs whose server has just been stopped: once they are at rest.
+
+    For a while they are as warm, and draw as much, as what ran on them left them. They are looked
+    at again until they are within the limits of GPUs at rest, for :data:`REST_LIMIT_S` at most.
+
+    Args:
+        machine: Which.
+        before: As :func:`read_health`.
+        rules: The suite's rule of a kind.
+        pause: Waits so many seconds.
+
+    Raises:
+        Unreachable: if the machine itself cannot be reached.
+        OperationFailed: if it cannot be asked.
+    """
+    waited_s = 0.0
+    while True:
+        told = read_health(machine, before)
+        found = judge_health(machine.name, told, before, rules, idle=True)
+        if waited_s >= REST_LIMIT_S or not any(f.bad for f in found if f.id in SETTLING):
+            return told
+        pause(REST_PAUSE_S)
+        waited_s += REST_PAUSE_S
 
 
 def only_own(told: Told, before: Told | None) -> dict[str, Any]:
@@ -99,7 +135,15 @@ def judge_health(
             yield verdict(host, gpus, rule)
         elif rule.on:
             why = (gpus.problem or "no GPU").partition(". ")[0]
-            yield untold(host, rule, f"no GPU could be read: {why}")
+            message = f"no GPU could be read: {why}"
+            yield untold(host, rule, message, told_before=bool(gpus.before))
+
+
+def _last_read_utc(before: Told) -> str | None:
+    """From when on nobody has seen the kernel's log: nights that could not read it do not count."""
+    unread = before.get("kernel_log", {}).get("source") == "none"
+    told: str | None = before.get("since_utc") if unread else before.get("time_utc")
+    return told
 
 
 def _log_of(outer: Machine, since_utc: str | None, own: Told) -> dict[str, Any]:

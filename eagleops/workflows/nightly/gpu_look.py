@@ -46,6 +46,7 @@ class Gpus:
         problem: What the driver says; None for nothing.
         idle: Whether nothing works on any.
         minutes_since: From the last night to now, by the machine's clock; 0 where not known.
+        had_log: Whether the last night could read the kernel's log.
     """
 
     now: tuple[Facts, ...]
@@ -53,6 +54,7 @@ class Gpus:
     problem: str | None
     idle: bool
     minutes_since: float
+    had_log: bool = False
 
     @classmethod
     def of(cls, told: Facts, before: Facts | None, *, idle: bool) -> Gpus:
@@ -64,11 +66,12 @@ class Gpus:
             told["problem"],
             idle,
             _minutes(earlier.get("time_utc"), told.get("time_utc")),
+            earlier.get("kernel_log", {}).get("source", "none") != "none",
         )
 
     def before_of(self, gpu: Facts) -> Facts | None:
-        """The same GPU in the last night."""
-        return self._by_uuid.get(gpu["uuid"])
+        """The same GPU in the last night; None for one that has no name of its own."""
+        return self._by_uuid.get(gpu["uuid"]) if gpu["uuid"] else None
 
     @property
     def gone(self) -> tuple[Facts, ...]:
@@ -139,9 +142,13 @@ class GpuLook:
         return f"{low:,.0f}" if f"{low:.0f}" == f"{high:.0f}" else f"{low:,.0f} to {high:,.0f}"
 
 
-def untold(host: str, rule: Rule, why: str) -> Finding:
-    """A finding that a witness was blind."""
-    return rule.skipped(host, why, facts={CANNOT_TELL: True})
+def untold(host: str, rule: Rule, why: str, *, told_before: bool = False) -> Finding:
+    """A finding that a witness was blind.
+
+    Where it told something in the last night, the night as a whole cannot tell; where it is blind
+    every night, it is a property of the machine, and in the report.
+    """
+    return rule.skipped(host, why, facts={CANNOT_TELL: True} if told_before else {})
 
 
 def _minutes(then: str | None, now: str | None) -> float:

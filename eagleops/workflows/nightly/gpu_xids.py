@@ -30,7 +30,8 @@ def xids(host: str, told: Told, gpus: Gpus, rule: Rule) -> Finding:
     programs = [pair for pair in known if pair[1].kind == "program"]
     traces = [pair for pair in known if pair[1].kind == "trace"]
     if log["source"] == "none":
-        return untold(host, rule, f"the kernel's log cannot be read: {log['problem']}")
+        why = f"the kernel's log cannot be read: {log['problem']}"
+        return untold(host, rule, why, told_before=gpus.had_log)
     facts = {"xids": [pair[0] for pair in (*faults, *programs, *traces)][:KEPT]}
     unsaid = [f"({log['problem']})"] if log["problem"] else []
     if faults or programs:

@@ -9,7 +9,7 @@ import attrs
 
 from eagleops.nights.finding import Finding
 from eagleops.workflows.doctor import doctor
-from eagleops.workflows.nightly.gpu_health import judge_health, read_health
+from eagleops.workflows.nightly.gpu_health import judge_health, read_health, read_rested
 from eagleops.workflows.nightly.plan import by_ssh
 from eagleops.workflows.nightly.users import Users
 from eagleops.workflows.nightly.visit import Visit
@@ -69,7 +69,7 @@ def idle_again(visit: Visit) -> None:
         Unreachable: if the machine was lost.
     """
     before, _ = visit.log.facts_before(visit.host, HEALTH)
-    told = read_health(visit.machine, before)
+    told = read_rested(visit.machine, before, visit.suite.rule, visit.watch.pause)
     now = judge_health(visit.host, told, before, visit.suite.rule, idle=True)
     skipped = {f.id for f in visit.log.night.findings if f.host == visit.host and _skipped(f)}
     visit.log.add(*(finding for finding in now if finding.id in skipped))
