@@ -234,4 +234,4 @@ def _ended_in_order() -> Iterator[None]:
         yield
     finally:
         for ending, handler in before.items():
-            signal.signal(ending, handler)
+            signal.signal(ending, signal.SIG_DFL if handler is None else handler)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -14,8 +15,10 @@ import attrs
 import pytest
 
 import eagleops
+from eagleops.errors import EagleError, NightsError
 from eagleops.inventory import HostEntry
 from eagleops.machine import Machine
+from eagleops.nights.night import Night
 from eagleops.nights.store import NightStore
 from eagleops.workflows.nightly.report import NightReport
 from eagleops.workflows.nightly.run import nightly
@@ -23,7 +26,7 @@ from eagleops.workflows.progress import Step
 from nightly.boxes import Boxes, at, end_all, found, states
 from parts.link import Link
 from parts.poll import until
-from parts.sshd import Sshd
+from parts.sshd import Sshd, lookup_name, public
 
 
 def interrupt() -> None:
@@ -221,6 +224,62 @@ def test_a_host_that_stays_away_is_put_right_by_the_next_night(far: Far) -> None
     assert found(second, "speed:baseline").state == "pass"
     assert [fault.check for fault in second.news.ended] == ["reach"]
     assert far.boxes.servers() == {}
+
+
+def test_a_changed_host_key_is_told_as_such(boxes: Boxes, sshd: Sshd) -> None:
+    """`host-key` fails with the fingerprints, nothing else is known, and the status is 4."""
+    other = boxes.folder / "known_hosts"
+    other.write_text(f"{lookup_name(sshd.host, sshd.port)} {public(sshd.keys.user)}\n")
+    keys = f"identity_file: {sshd.keys.user}, known_hosts: {other}, ssh_config: /dev/null"
+    report = boxes.night("hosts: [far]", more=[f"  far: {{address: {sshd.address}, {keys}}}"])
+
+    assert states(report) == {"host-key": "fail"}
+    assert "SHA256:" in found(report, "host-key", "far").message
+    assert report.exit_status == 4
+
+
+@pytest.mark.parametrize("writes", [1, 12, 20])
+def test_a_disk_that_is_full_meanwhile_costs_no_host_its_being_put_right(
+    boxes: Boxes, monkeypatch: pytest.MonkeyPatch, writes: int
+) -> None:
+    """What cannot be kept is told; what ran before runs again, and nothing else is left."""
+    library = boxes.open("profiles: [baseline], restore: true")
+    library.host("sim").launch(library.profile("second"), name="mine")
+    write, count = NightStore.write, itertools.count(1)
+
+    def full(store: NightStore, night: Night, **settings: Any) -> Path:
+        if next(count) > writes:
+            raise NightsError(problem="no room on the disk", where=str(store.folder))
+        return write(store, night, **settings)
+
+    monkeypatch.setattr(NightStore, "write", full)
+    report = library.nightly().run()
+
+    assert "Not all of this night is kept" in report.notice
+    assert "no room on the disk" in report.notice
+    assert boxes.servers() == {"mine": "ready"}
+
+
+def test_a_night_that_cannot_be_kept_touches_nothing(boxes: Boxes) -> None:
+    """The error comes before the box is even made."""
+    library = boxes.open()
+    boxes.folder.joinpath("nights").write_text("no folder")
+
+    with pytest.raises(EagleError):
+        library.nightly().run()
+
+    assert not boxes.folder.joinpath("box-sim/holders").exists()
+
+
+def test_a_library_s_machines_feel_no_night_afterwards(boxes: Boxes) -> None:
+    """A night's limits end with it: the same machine can be asked as before."""
+    library = boxes.open("profiles: [baseline], limit_s: 3", sim="fail: hang")
+    machine = library.host("sim").machine
+    before = machine.pulse
+
+    library.nightly().run()
+
+    assert machine.pulse is before
 
 
 def test_a_night_whose_telling_fails_is_told_by_the_next_call(boxes: Boxes) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 
 import attrs
 import pytest
 
+from eagleops.errors import EagleError
 from eagleops.library import load
 from eagleops.nights.store import NightStore
 from eagleops.workflows.nightly.holding import held
+from eagleops.workflows.progress import Step
 from nightly.boxes import Boxes, at, found, states
 from parts.poll import until
 
@@ -56,6 +59,44 @@ def test_it_does_not_wait_for_ever(boxes: Boxes) -> None:
     assert "s of waiting" in found(report, "busy").message
     assert found(report, "launch:baseline").state == "skip"
     assert user.poll() is None
+
+
+def test_somebody_who_comes_between_the_look_and_the_launch_is_left_alone(boxes: Boxes) -> None:
+    """The start itself refuses GPUs that are in use by then: skipped, not failed."""
+    library = boxes.open()
+    take = lambda: boxes.box().break_gpu(0, foreign_mib=5000)  # noqa: E731
+
+    report = library.nightly().run(progress=at("spawn", take))
+
+    assert found(report, "launch:baseline").state == "skip"
+    assert "GPUs are in use" in found(report, "busy").message
+    assert report.exit_status == 0
+
+
+def test_a_server_that_answers_at_this_moment_is_left_alone(boxes: Boxes) -> None:
+    """`restore` stops no server whose GPUs are at work."""
+    library = boxes.open("profiles: [baseline], restore: true")
+    server = library.host("sim").launch(library.profile("second"), name="mine")
+    generating = threading.Event()
+
+    def tell(step: Step) -> None:
+        if step.stage == "bench" and step.event:
+            generating.set()
+
+    def ask() -> None:
+        with contextlib.suppress(EagleError):  # the test ends it in the middle
+            server.bench(runs=1, tokens=200000, warmups=0, sample=False, progress=tell)
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    assert generating.wait(20)
+
+    report = library.nightly().run()
+
+    assert "mine works at this moment" in found(report, "busy").message
+    assert boxes.servers() == {"mine": "ready"}
+    server.stop(grace_s=0.1)
+    asking.join(20)
 
 
 def test_force_ends_what_a_reset_may_end(boxes: Boxes) -> None:

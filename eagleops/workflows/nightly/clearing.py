@@ -55,10 +55,12 @@ class Clearing:
 
     Attributes:
         waited_s: How long was waited so far: the limit is one for all profiles.
+        stopped: The servers that were stopped, and are started again.
     """
 
     visit: Visit
     waited_s: float = 0.0
+    stopped: list[str] = attrs.field(factory=list, init=False)
     _ways: dict[str, WayBack | None] = attrs.field(factory=dict, init=False)
 
     def free(self) -> dict[str, int]:
@@ -155,6 +157,7 @@ class Clearing:
                 ended = stop(visit.machine, server.name, grace_s=GRACE_S, progress=visit.progress)
             if not ended.ok:
                 raise Busy(ended.view().conclusion.text, users)
+            self.stopped.append(server.name)
         if users.servers:
             with visit.guarded("xid"):
                 looking.idle_again(visit)

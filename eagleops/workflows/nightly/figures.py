@@ -171,7 +171,8 @@ def _throttling(visit: Visit, measured: BenchResult, told: TrendReport | None) -
         usual = f"{words}: as in most of its runs, so it is part of the level"
         visit.passed("throttling", usual, name, **more)
     else:
-        visit.faulty("throttling", words, name, **more)
+        meaning = "What was measured says nothing of the software"
+        visit.faulty("throttling", f"{words}. {meaning}.", name, **more)
 
 
 def _run_name(text: str) -> int | str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 
 import attrs
 
@@ -35,8 +37,10 @@ class HostPass:
 
     def run(self) -> None:
         """Makes every check that was not made yet; a host that is lost is awaited."""
-        visit = self.visit
-        _feel(visit)
+        with _felt(self.visit):
+            self._run()
+
+    def _run(self) -> None:
         try:
             self._knock()
         except Ended as ended:
@@ -77,7 +81,7 @@ class HostPass:
             if failed.kind != HELD:
                 raise
             serving.tell_busy(visit, Busy(f"left alone: {failed.problem}", Users()))
-            visit.log.note(visit.host, done=None)
+            visit.log.settle(visit.host, done=None)
 
     def _guarded_steps(self, hold: Hold, *, go_on: bool) -> None:
         visit = self.visit
@@ -168,8 +172,15 @@ class HostPass:
             self.visit.warned("reach", f"the link was lost {times} in this night, and came back")
 
 
-def _feel(visit: Visit) -> None:
+@contextlib.contextmanager
+def _felt(visit: Visit) -> Iterator[None]:
     """Lets the night's limits end what the machine is at."""
-    visit.machine.pulse = visit.watch
-    if visit.machine.outer is not None:
-        visit.machine.outer.pulse = visit.watch
+    machines = [one for one in (visit.machine, visit.machine.outer) if one is not None]
+    before = [machine.pulse for machine in machines]
+    for machine in machines:
+        machine.pulse = visit.watch
+    try:
+        yield
+    finally:
+        for machine, pulse in zip(machines, before, strict=True):
+            machine.pulse = pulse

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from eagleops.errors import NightsError
 from eagleops.nights.finding import Finding
 from eagleops.nights.night import Night, Outcome
 from eagleops.nights.store import NightStore
@@ -31,6 +32,7 @@ class NightLog:
         taken_up: Whether the night had been cut off.
         left_over: What older nights had left to be put right, in words.
         secrets: Values that must not be kept whatever name they stand under.
+        trouble: Why what was found could not be kept; empty where it was.
         trends: The history of each figure that was judged, by host, profile and metric.
     """
 
@@ -40,6 +42,7 @@ class NightLog:
     told_before: tuple[Night, ...] = ()
     taken_up: bool = False
     secrets: tuple[str, ...] = attrs.field(default=(), repr=False)
+    trouble: str = attrs.field(default="", init=False)
     left_over: list[str] = attrs.field(factory=list, init=False)
     trends: dict[tuple[str, str, str], TrendReport] = attrs.field(factory=dict, init=False)
     _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)
@@ -71,7 +74,19 @@ class NightLog:
             return dict(self.night.journal.get(host) or {})
 
     def note(self, host: str, **entries: Any) -> None:
-        """Notes what must be put right; None takes a note away."""
+        """Notes what must be put right, before there is anything to be put right.
+
+        Raises:
+            NightsError: if it cannot be written: what is not noted must not be done.
+        """
+        with self._lock:
+            noted = {**self.journal(host), **entries}
+            self.store.write(
+                self._changed(journal={**self.night.journal, host: noted}), secrets=self.secrets
+            )
+
+    def settle(self, host: str, **entries: Any) -> None:
+        """Notes what is left to be put right; None for nothing."""
         with self._lock:
             noted = {**self.journal(host), **entries}
             kept = {name: entry for name, entry in noted.items() if entry is not None}
@@ -81,7 +96,7 @@ class NightLog:
         """Notes that a step need not be taken again."""
         with self._lock:
             steps = [*self.journal(host).get(DONE, ()), step]
-            self.note(host, **{DONE: steps})
+            self.settle(host, **{DONE: steps})
 
     def is_done(self, host: str, step: str) -> bool:
         """Whether a step was taken before."""
@@ -108,9 +123,25 @@ class NightLog:
             self._write(outcome=outcome, ended_utc=ended_utc, journal=left)
             return self.night
 
-    def _write(self, **changes: Any) -> None:
-        self.night = attrs.evolve(self.night, **changes)
+    def begin(self) -> None:
+        """Keeps the night before anything is touched.
+
+        Raises:
+            NightsError: if it cannot be kept.
+        """
         self.store.write(self.night, secrets=self.secrets)
+
+    def _write(self, **changes: Any) -> None:
+        """Keeps what changed. A disk that is full by now costs no host its being put right."""
+        night = self._changed(**changes)
+        try:
+            self.store.write(night, secrets=self.secrets)
+        except NightsError as error:
+            self.trouble = self.trouble or f"Not all of this night is kept: {error}"
+
+    def _changed(self, **changes: Any) -> Night:
+        self.night = attrs.evolve(self.night, **changes)
+        return self.night
 
 
 def told_nights(nights: Iterable[Night]) -> tuple[Night, ...]:

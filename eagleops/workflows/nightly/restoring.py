@@ -86,7 +86,7 @@ def put_right(visit: Visit) -> None:
     for entry in stopped:
         _restore(visit, WayBack.from_dict(entry))
         left = [one for one in visit.log.journal(visit.host)[RESTORE] if one != entry]
-        visit.log.note(visit.host, **{RESTORE: left or None})
+        visit.log.settle(visit.host, **{RESTORE: left or None})
     told = any(f.kind == "restore" and f.host == visit.host for f in visit.log.night.findings)
     if visit.suite.restore and not told:
         visit.passed("restore", "nothing had to be stopped")
@@ -106,7 +106,7 @@ def end_launched(visit: Visit) -> None:
         if not ended.ok:
             message = f"{server.name} could not be ended: {ended.view().conclusion.text}"
             visit.faulty("launch", message, server.profile)
-    visit.log.note(visit.host, **{LAUNCHED: None})
+    visit.log.settle(visit.host, **{LAUNCHED: None})
 
 
 def _restore(visit: Visit, back: WayBack) -> None:

@@ -88,6 +88,7 @@ def nightly(
     plan = plan_night(inventory, suite, hosts)
     with store.lock(suite.name):
         log = _begun(plan, store, fresh=fresh, now=now)
+        log.begin()
         limits = Limits(suite.limit_s)
         visits = _Visits(
             machines, plan, log, limits, ledger, regain_s, progress, dict(bench_settings)
@@ -99,7 +100,7 @@ def nightly(
             news((*log.told_before, night), night),
             log.told_before[-suite.history_nights :],
             visits.trends(),
-            notice="\n".join(filter(None, (*visits.notices(), store.notice))),
+            notice="\n".join(filter(None, (*visits.notices(), log.trouble, store.notice))),
         )
         if tell is not None and outcome != "interrupted":
             report = tell(report, log.tell)

@@ -49,7 +49,7 @@ def serve(visit: Visit, clearing: Clearing, check: ProfileCheck, profile: Profil
     with visit.guarded("launch", name):
         try:
             levels = clearing.free()
-            _tell_free(visit)
+            _tell_free(visit, clearing)
             _in_turn(visit, check, profile, levels)
         except Busy as busy:
             tell_busy(visit, busy)
@@ -76,7 +76,7 @@ def run_commands(visit: Visit, clearing: Clearing) -> None:
         for name in left:
             visit.skipped("command", "the GPUs are used: see `busy`", name)
         return
-    _tell_free(visit)
+    _tell_free(visit, clearing)
     for name in left:
         commands.run(visit, name)
 
@@ -86,9 +86,11 @@ def tell_busy(visit: Visit, busy: Busy) -> None:
     visit.skipped("busy", f"the GPUs are {busy.words}", facts=busy.users.to_dict())
 
 
-def _tell_free(visit: Visit) -> None:
+def _tell_free(visit: Visit, clearing: Clearing) -> None:
     if visit.log.night.finding(visit.host, "busy") is None:
-        visit.passed("busy", "nobody uses the GPUs")
+        stopped = ", ".join(clearing.stopped)
+        told = f"stopped for the night: {stopped}" if stopped else "nobody uses the GPUs"
+        visit.passed("busy", told)
 
 
 def _in_turn(
