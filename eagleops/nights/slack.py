@@ -4,6 +4,9 @@ What must be escaped: https://docs.slack.dev/messaging/formatting-message-text. 
 https://docs.slack.dev/reference/block-kit/blocks (50 blocks a message, 3000 characters a
 section). A message is refused earlier than that, at some 13,000 characters
 (https://github.com/slackapi/bolt-js/issues/2509), so what does not fit is counted.
+
+What machines say stands in texts of the type ``plain_text``: in the other, ``mrkdwn``, a file
+called ``__init__.py`` loses its underscores, and Slack has no escape for them.
 """
 
 from __future__ import annotations
@@ -33,8 +36,8 @@ def shaped(told: Mapping[str, Any]) -> dict[str, Any]:
     foot = [f"Night of {told['began_utc'][:16].replace('T', ' ')} UTC"]
     foot += [f"by {told['client']}"] if told["client"] else []
     foot += [f"Report: {told['report']}"] if told["report"] else []
-    blocks = [_section(line), *map(_section, _packed(_lines(told)))]
-    elements = [{"type": "mrkdwn", "text": escaped(text, PLACE_CHARS)} for text in foot]
+    blocks = [_section(_plain(line)), *map(_section, _packed(_lines(told)))]
+    elements = [_plain(escaped(text, PLACE_CHARS)) for text in foot]
     return {"text": line, "blocks": [*blocks, {"type": "context", "elements": elements}]}
 
 
@@ -65,8 +68,13 @@ def width(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
 
 
-def _section(text: str) -> dict[str, Any]:
-    return {"type": "section", "text": {"type": "mrkdwn", "text": text}}
+def _section(text: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "section", "text": dict(text)}
+
+
+def _plain(text: str) -> dict[str, Any]:
+    # Without emoji: a check called "gpu:fire:" is no fire.
+    return {"type": "plain_text", "text": text, "emoji": False}
 
 
 def _lines(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -77,7 +85,7 @@ def _lines(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _line(fault: Mapping[str, Any], *, ended: bool) -> str:
-    head = f"• *{escaped(fault['host'], NAME_CHARS)}* {escaped(fault['check'], NAME_CHARS)}"
+    head = f"• {escaped(fault['host'], NAME_CHARS)}: {escaped(fault['check'], NAME_CHARS)}"
     if ended:
         nights = f"{fault['nights']} night{'' if fault['nights'] == 1 else 's'}"
         head += f", since {fault['began_utc'][:10]}, seen in {nights}"
@@ -87,21 +95,22 @@ def _line(fault: Mapping[str, Any], *, ended: bool) -> str:
     return f"{head}: {said}" if said else head
 
 
-def _packed(lines: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Lines under their titles, as texts of sections; what does not fit is counted."""
+def _packed(lines: Iterable[tuple[str, str]]) -> Iterator[dict[str, Any]]:
+    """Lines under their titles, as the texts of sections; what does not fit is counted."""
     text, under, spent, left = "", "", 0, 0
     for title, line in lines:
-        piece = line if title == under else f"*{title}*\n{line}"
-        spent += width(piece) + 1
+        spent += width(line) + (1 if title == under else width(title))
         if spent > LINES_CHARS:
             left += 1
-        elif text and title == under and width(text) + width(piece) < BLOCK_CHARS:
-            text += f"\n{piece}"
+        elif text and title == under and width(text) + width(line) < BLOCK_CHARS:
+            text += f"\n{line}"
         else:
             if text:
-                yield text
-            text, under = piece, title
+                yield _plain(text)
+            if title != under:
+                yield {"type": "mrkdwn", "text": f"*{title}*"}
+            text, under = line, title
     if text:
-        yield text
+        yield _plain(text)
     if left:
-        yield f"And {left} more: see the report."
+        yield _plain(f"And {left} more: see the report.")

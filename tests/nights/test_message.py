@@ -144,10 +144,14 @@ def test_slack_s_message_reads_well(two_nights) -> None:
     *sections, context = message["blocks"]
     assert [block["text"]["text"] for block in sections] == [
         message["text"],
-        "*New*\n• *llm* speed:eagle3-2step, fail: speed:eagle3-2step on day 1: fail",
-        "*Worse*\n• *llm* disk, fail: disk on day 1: fail",
-        "*Seen tonight*\n• *llm* xid, warn: xid on day 1: warn",
-        "*Over*\n• *pve* reach, since 2026-10-01, seen in 1 night: reach on day 1: pass",
+        "*New*",
+        "• llm: speed:eagle3-2step, fail: speed:eagle3-2step on day 1: fail",
+        "*Worse*",
+        "• llm: disk, fail: disk on day 1: fail",
+        "*Seen tonight*",
+        "• llm: xid, warn: xid on day 1: warn",
+        "*Over*",
+        "• pve: reach, since 2026-10-01, seen in 1 night: reach on day 1: pass",
     ]
     assert [element["text"] for element in context["elements"]] == [
         "Night of 2026-10-02 02:30 UTC",
@@ -177,6 +181,20 @@ def test_slack_finds_nothing_of_its_own_in_what_machines_say(make_night) -> None
         message
     )
     assert "Report: /r/&lt;!here&gt;&amp;co.html" in str(message)
+
+
+def test_slack_formats_nothing_that_machines_say(make_night) -> None:
+    """Names of files and hosts keep their underscores and asterisks; no fence swallows a line."""
+    said = "not as installed: __init__.py, *.so, ~/x~ `a` ```b :fire:"
+    told = News(began=(fault(message=said, host="_h_*a*"), fault("b")))
+    message = slack_message(make_night(1, {}), told, report="/r/_a_.html")
+
+    objects = [block["text"] for block in message["blocks"] if "text" in block]
+    objects += [one for block in message["blocks"] for one in block.get("elements", ())]
+    formatted = [one["text"] for one in objects if one["type"] != "plain_text"]
+    assert formatted == ["*New*"]
+    assert all(one["emoji"] is False for one in objects if one["type"] == "plain_text")
+    assert any(f"• _h_*a*: disk, fail: {said}" in one["text"] for one in objects)
 
 
 def is_within_slack_s_limits(message: dict[str, Any]) -> bool:
