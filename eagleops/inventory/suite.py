@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -19,6 +22,7 @@ from eagleops.profile.values import frozen_mapping, shown_argv
 
 Busy = Literal["skip", "wait", "force"]
 Shape = Literal["json", "slack"]
+DIGEST_DIGITS = 6
 
 
 @attrs.frozen(kw_only=True)
@@ -99,6 +103,22 @@ class WebhookEntry:
         repr=values.shown_headers,
     )
 
+    @property
+    def name(self) -> str:
+        """Its shape, and the reference or the host of its URL: all of it that may be shown."""
+        url = self.url
+        if isinstance(url, SecretReference) and url.kind != "cmd":
+            return f"{self.shape} {url}"
+        # A command may itself hold a password.
+        where = "cmd" if isinstance(url, SecretReference) else values.host_of(url)
+        return f"{self.shape} {where}"
+
+    @property
+    def digest(self) -> str:
+        """Digits that tell it from another of its name."""
+        all_of_it = json.dumps([self.url, sorted(self.headers.items())])
+        return hashlib.sha256(all_of_it.encode()).hexdigest()[:DIGEST_DIGITS]
+
 
 @attrs.frozen(kw_only=True)
 class SuiteEntry:
@@ -146,6 +166,21 @@ class SuiteEntry:
     prometheus: Path | None = attrs.field(default=None, validator=checked(values.prometheus_file))
     notify: tuple[WebhookEntry, ...] = ()
     schedule: str = attrs.field(default="*-*-* 04:30:00", validator=checked(schedule))
+
+    @property
+    def webhooks(self) -> Mapping[str, WebhookEntry]:
+        """Each webhook by a name that tells no secret, and stays wherever in the list it stands.
+
+        It is what became of a message that is kept under it: ``slack env:SLACK_URL``,
+        ``json alerts.example.com``. Where two would share it, some digits of its digest follow;
+        the very same one twice is one.
+        """
+        distinct = {(hook.name, hook.digest): hook for hook in self.notify}.values()
+        shared = Counter(hook.name for hook in distinct)
+        return {
+            f"{hook.name} {hook.digest}" if shared[hook.name] > 1 else hook.name: hook
+            for hook in distinct
+        }
 
     def rule(self, check: str) -> Rule:
         """What this suite asks of a check.

@@ -222,6 +222,12 @@ def shown_url(value: str | SecretReference) -> str:
     return repr(f"{split.scheme}://{split.hostname}/...")
 
 
+def host_of(value: str) -> str:
+    """The host of a webhook's URL, and its port where it is named."""
+    split = _split(value)
+    return f"{split.hostname}:{split.port}" if split.port else f"{split.hostname}"
+
+
 def shown_headers(value: Mapping[str, Any]) -> str:
     """Headers as a repr tells them: their names."""
     return repr(sorted(value))

@@ -9,14 +9,22 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import attrs
 
 from eagleops.errors import ProfileError
+from eagleops.inventory.suite import WebhookEntry
 from eagleops.profile import Profile, SecretReference
+from eagleops.remote import redact
 
 # A password manager may ask its user; a command that hangs must not hang a launch for ever.
 LIMIT_S = 120.0
+# A shorter value is as likely a word of its own: leaving it out everywhere would garble the rest.
+SHORTEST = 8
+# The last part of a path that is no word of a person's.
+LONG = 16
+AUTHORIZING = {"authorization", "proxy-authorization", "cookie"}
 
 
 def revealed(value: Any) -> Any:
@@ -53,6 +61,37 @@ def secret_values(profile: Profile) -> tuple[str, ...]:
             except ProfileError:
                 continue
     return tuple(values)
+
+
+def webhook_secrets(webhook: WebhookEntry) -> tuple[str, ...]:
+    """What of a webhook must not be told; without what cannot be had.
+
+    Its URL, and its path alone: that is the password. Of headers, what stands there by reference
+    or under a secret's name, and of ``Bearer abc`` its last word too.
+    """
+    values = []
+    for name, item in (("", webhook.url), *webhook.headers.items()):
+        try:
+            value = revealed(item)
+        except ProfileError:
+            continue
+        if not name:
+            values += [value, *_path_of(value)]
+        elif isinstance(item, SecretReference) or _names_a_secret(name):
+            values += [value, *value.split()[-1:]]
+    return tuple(dict.fromkeys(value for value in values if len(value) >= SHORTEST))
+
+
+def _path_of(url: str) -> tuple[str, ...]:
+    """What of a URL may be its password: all from the path on, and a last part that is long."""
+    split = urlsplit(url)
+    path = urlunsplit(("", "", *split[2:]))
+    last = split.path.rpartition("/")[2]
+    return path, path.lstrip("/"), *([last] if len(last) >= LONG else [])
+
+
+def _names_a_secret(header: str) -> bool:
+    return header.lower() in AUTHORIZING or redact.is_secret(header)
 
 
 # One launch asks for a value several times; a password manager should be asked once.

@@ -413,3 +413,31 @@ def test_the_schema_takes_any_suite(suite) -> None:
 
     validator = jsonschema.Draft202012Validator(schema.schema())
     assert [error.message for error in validator.iter_errors(document)] == []
+
+
+HOOKS = (
+    WebhookEntry(url=SecretReference("env:SLACK_URL"), shape="slack"),
+    WebhookEntry(url=SecretReference("cmd:pass show hunter2"), shape="slack"),
+    WebhookEntry(url="https://alerts.example.com:8443/T0/hunter2"),
+    WebhookEntry(url="https://one.example.com/hunter2"),
+    WebhookEntry(url="https://one.example.com/hunter3"),
+    WebhookEntry(url="https://one.example.com/hunter3", headers={"X-Scope": "hunter4"}),
+)
+
+
+@given(st.permutations(HOOKS), st.integers(1, len(HOOKS)))
+def test_a_webhook_keeps_its_name_wherever_it_stands(hooks, count) -> None:
+    """What became of a message is kept under it: it must not pass to another by a move."""
+    named = SuiteEntry(name="s", notify=tuple(hooks)).webhooks
+
+    assert list(named.values()) == list(hooks)
+    assert named == SuiteEntry(name="s", notify=HOOKS).webhooks
+    assert {"slack env:SLACK_URL", "slack cmd", "json alerts.example.com:8443"} < set(named)
+    assert "hunter" not in " ".join(named)
+    some = SuiteEntry(name="s", notify=tuple(hooks[:count])).webhooks
+    assert {n: h for n, h in some.items() if "one.example" not in n}.items() <= named.items()
+
+
+def test_the_same_webhook_twice_is_one() -> None:
+    """Nobody wants a message twice."""
+    assert list(SuiteEntry(name="s", notify=(HOOKS[0], HOOKS[0])).webhooks.values()) == [HOOKS[0]]
