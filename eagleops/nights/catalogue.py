@@ -70,7 +70,7 @@ _ALL = (
     ),
     CheckKind(
         "pcie",
-        "The width and, under load, the generation of each GPU's PCIe link.",
+        "The width and, under load, the generation of each GPU's PCIe link; GPUs that are gone.",
         "fail",
         why="Half the lanes are half the bandwidth to the host, and without NVLink half that of "
         "every all-reduce. An idle link may drop to a lower generation to save power: no fault.",

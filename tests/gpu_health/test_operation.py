@@ -27,6 +27,7 @@ def test_every_fact_of_a_box_is_told(box: SimBox, health: Ask) -> None:
     assert set(told) == {
         "time_utc",
         "since_utc",
+        "known",
         "source",
         "problem",
         "driver_version",

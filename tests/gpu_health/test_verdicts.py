@@ -21,6 +21,7 @@ from eagleops.workflows.nightly.gpu_health import (
     KINDS,
     REST_LIMIT_S,
     judge_health,
+    known_gpus,
     read_rested,
 )
 from eagleops.workflows.nightly.gpu_look import named
@@ -215,6 +216,45 @@ def test_a_lost_gpu_is_told_while_it_is_lost(box: SimBox, health: Health, judged
     assert found["temperature"].message.startswith("GPU 3 is at 80 °C")
     assert found["rows"].message.endswith("; GPU 1: no longer there")
     assert judged(health(told), told)["pcie"].state == "fail"
+
+
+def test_a_gpu_that_is_gone_without_a_word_is_missed_night_after_night(
+    health: Health, judged: Judged
+) -> None:
+    """After a reboot the driver may not know of it at all; two weeks later it was taken out."""
+    told = health()
+    gone = told["gpus"].pop(1)
+    lost = dict(told)
+
+    def night(day: int) -> dict[str, Any]:
+        return {**lost, "time_utc": f"2027-01-{day:02}T04:30:00Z"}
+
+    first = night(1)
+    first["known"] = [{**gpu, "seen_utc": "2026-12-31T04:30:00Z"} for gpu in told["known"]]
+    found = judged(first, health())["pcie"]
+    assert found.state == "fail"
+    assert found.message.startswith(f"GPU 1 at {gone['bus_id']} was not seen since 2026-12-31. Lo")
+
+    every = {gpu["uuid"] for gpu in told["known"]}
+    assert {gpu["uuid"] for gpu in known_gpus(night(10), first)} == every
+    assert {gpu["uuid"] for gpu in known_gpus(night(15), first)} == every - {gone["uuid"]}
+
+    replaced = {**first, "gpus": [*first["gpus"], {**gone, "uuid": "GPU-another"}]}
+    assert judged(replaced, health())["pcie"].state == "pass"
+
+
+def test_gpus_that_changed_places_are_held_against_themselves(
+    health: Health, judged: Judged
+) -> None:
+    """A counter belongs to a GPU, not to its number."""
+    before = health()
+    before["gpus"][0]["ecc"]["volatile"]["corrected"] = 50_000
+    told = copy.deepcopy(before)
+    first, second, *others = told["gpus"]
+    first["index"], second["index"] = 1, 0
+    told["gpus"] = [second, first, *others]
+
+    assert {f.state for f in judged(told, before).values()} == {"pass"}
 
 
 def test_a_silent_driver_is_a_blind_witness(box: SimBox, health: Health, judged: Judged) -> None:

@@ -25,6 +25,10 @@ _NARROW = (
     "Reseat the card, check the riser and the slot's lanes in the BIOS. A slot that is no wider: "
     "`pcie: off`."
 )
+_GONE = (
+    "Look whether lspci shows it on the host, and for Xid 79 in its kernel log. One that was taken "
+    "out is missed for two weeks."
+)
 _RESET = "Drain the GPU and reset it: nvidia-smi -r on the host, or a reboot."
 
 
@@ -101,7 +105,7 @@ def rows(host: str, gpus: Gpus, rule: Rule) -> Finding:
 
 
 def pcie(host: str, gpus: Gpus, rule: Rule) -> Finding:
-    """The link's width; under load its generation; replays since the last night."""
+    """The link's width; under load its generation; replays; GPUs that were there and are not."""
     look = GpuLook("{} lanes, as wide as can be")
     for gpu in gpus.now:
         link = gpu["pcie"]
@@ -120,6 +124,11 @@ def pcie(host: str, gpus: Gpus, rule: Rule) -> Finding:
     way_out = _NARROW if look.bad_words else ""
     if OFF_THE_BUS in (gpus.problem or ""):
         look.bad_words.append((gpus.problem or "").rstrip("."))
+    elif gpus.gone:
+        way_out = f"{way_out} {_GONE}".strip()
+        for gpu in gpus.gone:
+            seen = f" since {gpu['seen_utc'][:10]}" if gpu.get("seen_utc") else ""
+            look.bad(gpu, f"at {gpu['bus_id']} was not seen{seen}")
     return attrs.evolve(look.finding(host, gpus, rule, way_out), value=None)
 
 

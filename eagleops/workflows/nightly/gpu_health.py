@@ -9,7 +9,7 @@ from eagleops.errors import EagleError
 from eagleops.nights.finding import Finding
 from eagleops.nights.rule import Rule
 from eagleops.workflows.nightly import gpu_counters, gpu_rest
-from eagleops.workflows.nightly.gpu_look import Gpus, untold
+from eagleops.workflows.nightly.gpu_look import MISSED_DAYS, Gpus, days_between, untold
 from eagleops.workflows.nightly.gpu_xids import same_device, xids
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def read_health(machine: Machine, before: Told | None = None) -> dict[str, Any]:
     """
     since_utc = _last_read_utc(before or {})
     told = machine.call("health", since_utc=since_utc, time_limit_s=LIMIT_S)
-    told["since_utc"] = since_utc
+    told |= {"since_utc": since_utc, "known": known_gpus(told, before or {})}
     if machine.outer is None:
         return told
     if told["kernel_log"]["problem"] is not None:
@@ -97,9 +97,11 @@ def read_rested(
 def only_own(told: Told, before: Told | None) -> dict[str, Any]:
     """A container's look without the Xid errors of GPUs that it does not have.
 
-    A GPU that it has lost is known from the last night.
+    A GPU that it has lost is known from the nights before.
     """
-    own = [gpu["bus_id"] for gpu in (*told["gpus"], *((before or {}).get("gpus") or ()))]
+    earlier = before or {}
+    known = (*told["gpus"], *(earlier.get("gpus") or ()), *(earlier.get("known") or ()))
+    own = [gpu["bus_id"] for gpu in known]
     kept = [x for x in told["xids"] if any(same_device(bus_id, x["bus_id"]) for bus_id in own)]
     log = told["kernel_log"]
     if not own and log["source"] != "none":
@@ -137,6 +139,21 @@ def judge_health(
             why = (gpus.problem or "no GPU").partition(". ")[0]
             message = f"no GPU could be read: {why}"
             yield untold(host, rule, message, told_before=bool(gpus.before))
+
+
+def known_gpus(told: Told, before: Told) -> list[dict[str, Any]]:
+    """The GPUs that are there, and those that were not long ago, each with when it was seen."""
+    now_utc = told["time_utc"]
+    seen = {gpu["uuid"]: {**_name_of(gpu), "seen_utc": now_utc} for gpu in told["gpus"]}
+    last_night = [{**_name_of(g), "seen_utc": before["time_utc"]} for g in before.get("gpus") or ()]
+    for gpu in before.get("known") or last_night:
+        if days_between(gpu["seen_utc"], now_utc) <= MISSED_DAYS:
+            seen.setdefault(gpu["uuid"], gpu)
+    return [gpu for uuid, gpu in seen.items() if uuid]
+
+
+def _name_of(gpu: Told) -> dict[str, Any]:
+    return {name: gpu[name] for name in ("index", "uuid", "bus_id")}
 
 
 def _last_read_utc(before: Told) -> str | None:

@@ -21,6 +21,8 @@ from eagleops.workflows.nightly.report import CANNOT_TELL
 Facts = Mapping[str, Any]
 # A GPU that does so much works for somebody, wherever that one stands.
 AT_WORK_PCT = 5
+# A GPU that was not seen for so long was taken out on purpose.
+MISSED_DAYS = 14
 # So many in a row are told by the first and the last.
 RUN = 3
 
@@ -47,6 +49,7 @@ class Gpus:
         idle: Whether nothing works on any.
         minutes_since: From the last night to now, by the machine's clock; 0 where not known.
         had_log: Whether the last night could read the kernel's log.
+        known: Those that nights of the last :data:`MISSED_DAYS` saw, each with ``seen_utc``.
     """
 
     now: tuple[Facts, ...]
@@ -55,6 +58,7 @@ class Gpus:
     idle: bool
     minutes_since: float
     had_log: bool = False
+    known: tuple[Facts, ...] = ()
 
     @classmethod
     def of(cls, told: Facts, before: Facts | None, *, idle: bool) -> Gpus:
@@ -67,6 +71,7 @@ class Gpus:
             idle,
             _minutes(earlier.get("time_utc"), told.get("time_utc")),
             earlier.get("kernel_log", {}).get("source", "none") != "none",
+            tuple(told.get("known") or earlier.get("gpus") or ()),
         )
 
     def before_of(self, gpu: Facts) -> Facts | None:
@@ -75,9 +80,9 @@ class Gpus:
 
     @property
     def gone(self) -> tuple[Facts, ...]:
-        """Those that the last night saw and this one does not."""
-        here = {gpu["uuid"] for gpu in self.now}
-        return tuple(gpu for gpu in self.before if gpu["uuid"] not in here)
+        """Those that nights before saw and this one does not; one that was replaced is none."""
+        here = {gpu[name] for gpu in self.now for name in ("uuid", "bus_id")}
+        return tuple(g for g in self.known if g["uuid"] and not here & {g["uuid"], g["bus_id"]})
 
     @property
     def resting(self) -> tuple[Facts, ...]:
@@ -149,6 +154,11 @@ def untold(host: str, rule: Rule, why: str, *, told_before: bool = False) -> Fin
     every night, it is a property of the machine, and in the report.
     """
     return rule.skipped(host, why, facts={CANNOT_TELL: True} if told_before else {})
+
+
+def days_between(then_utc: str, now_utc: str) -> float:
+    """How many days lie between two times."""
+    return (instant(now_utc) - instant(then_utc)).total_seconds() / 86_400
 
 
 def _minutes(then: str | None, now: str | None) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
+import os
 import queue
 import socket
 import threading
@@ -14,6 +14,7 @@ import attrs
 
 from eagleops.errors import EagleError, OperationFailed, TimedOut
 from eagleops.machine import Machine
+from eagleops.remote import process_table
 from eagleops.workflows.nightly.holder import Holder, living
 
 # A lock that is free is had at once; one that is handed over, within five seconds.
@@ -61,7 +62,7 @@ def held(machine: Machine, suite: str, *, nights: str = "") -> Iterator[Hold]:
     done = threading.Event()
     where = f" ({nights})" if nights else ""
     facts = {
-        "name": f"{getpass.getuser()}@{socket.gethostname()}",
+        "name": f"{process_table.user(os.geteuid())}@{socket.gethostname()}",
         "purpose": f"nightly checks, suite {suite}{where}",
         "client": Holder.new().name,
     }
