@@ -279,3 +279,16 @@ def test_every_key_of_the_schema_is_on_the_page() -> None:
 
     words = set(re.findall(r"[a-z_]+", " ".join(re.findall(r"`([^`]+)`", told))))
     assert described(SCHEMA) - words == set()
+
+
+def test_a_folder_that_cannot_even_be_looked_at_is_refused_before_the_night(
+    tmp_path: Path,
+) -> None:
+    """A name that is too long, a loop of links, a file on the way."""
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "file").write_text("")
+    for place in ("a" * 300, "loop", "file"):
+        with pytest.raises(UsageError, match="reports cannot be written there"):
+            ready(tmp_path / place / "reports")
+        with pytest.raises(UsageError, match="reports cannot be written there"):
+            ready(tmp_path, tmp_path / place / "eagleops.prom")

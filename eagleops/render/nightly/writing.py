@@ -41,13 +41,27 @@ def ready(folder: Path, metrics: Path | None = None) -> None:
     for package in _NEEDED[: len(_NEEDED) if metrics else -1]:
         load(package)
     folder = folder.absolute()
-    # It is made when the first report is written.
-    there = next(place for place in (folder, *folder.parents) if place.exists())
-    for place in [there, *([metrics.absolute().parent] if metrics else [])]:
-        if not place.is_dir():
-            raise _nowhere(place, "is no folder" if place.exists() else "is not there")
-        if not os.access(place, os.W_OK | os.X_OK):
-            raise _nowhere(place, "is not writable")
+    places = [metrics.absolute().parent] if metrics else []
+    try:
+        # It is made when the first report is written.
+        places.append(next(place for place in (folder, *folder.parents) if _is_there(place)))
+        for place in reversed(places):
+            if not place.is_dir():
+                raise _nowhere(place, "is no folder" if place.exists() else "is not there")
+            if not os.access(place, os.W_OK | os.X_OK):
+                raise _nowhere(place, "is not writable")
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise _nowhere(folder, f"cannot be looked at: {why}") from error
+
+
+def _is_there(place: Path) -> bool:
+    """Whether anything has that name, be it a link that leads nowhere."""
+    try:
+        place.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def _nowhere(place: Path, trouble: str) -> UsageError:
