@@ -75,7 +75,9 @@ def kept(path: Path, *, max_bytes: int = KEPT_BYTES, files: int = KEPT_FILES) ->
             wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         )
     finally:
-        handler.close()
+        # What could not be written before is tried once more, and was told of.
+        with contextlib.suppress(OSError):
+            handler.close()
 
 
 class _Rotating(RotatingFileHandler):

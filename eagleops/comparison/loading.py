@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import Any
 
 from eagleops.errors import UsageError
@@ -26,6 +27,8 @@ def load(module: str) -> Any:
     Raises:
         UsageError: if it is not installed, with the line that installs it.
     """
+    # Where it keeps its cache, and each font that it weighs, is no news of ours.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
         return importlib.import_module(module)
     except ImportError as missing:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import threading
 from pathlib import Path
@@ -179,3 +181,13 @@ def test_what_ends_a_night_is_logged_and_goes_on(tmp_path, error, expected: str)
         raise error
 
     assert expected in lines(tmp_path)[-1]
+
+
+def test_a_disk_that_is_full_costs_the_lines_alone() -> None:
+    """Told of once, on stderr; what the lines are about goes on, to its end."""
+    heard = io.StringIO()
+    with contextlib.redirect_stderr(heard), log.kept(Path("/dev/full")) as lines:
+        for number in range(3):
+            lines.info("step", number=number)
+
+    assert heard.getvalue() == "/dev/full: no log is kept: No space left on device\n"
