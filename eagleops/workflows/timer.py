@@ -125,7 +125,8 @@ def _files(
     service = units.service(
         suite.name,
         start,
-        limit_s=suite.limit_s,
+        # What ran before is started again past the night's limit, and may take a launch's.
+        limit_s=suite.limit_s + (suite.ready_limit_s if suite.restore else 0),
         system=root,
         sandboxed=root and _is_elsewhere(inventory, suite),
     )

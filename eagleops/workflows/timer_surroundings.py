@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import attrs
 
 from eagleops import _version
+from eagleops.errors import UsageError
 
 # What decides where files lie, which programs are found, and how messages get out. The lower-case
 # names of proxies are the older ones.
@@ -62,13 +63,17 @@ class Surroundings:
 
     @classmethod
     def here(cls) -> Surroundings:
-        """Those of this process."""
+        """Those of this process.
+
+        Raises:
+            UsageError: if nothing tells where the person's home is.
+        """
         account = _account()
         return cls(
             interpreter=Path(os.path.abspath(sys.executable)),  # noqa: PTH100 - resolve() would leave the venv
             package=_package(),
             folder=Path.cwd(),
-            home=Path.home(),
+            home=_home(),
             account=account,
             root=os.geteuid() == 0,
             environ=dict(os.environ),
@@ -123,6 +128,16 @@ def _account() -> str:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:  # a container's user that no passwd knows
         return str(os.geteuid())
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise UsageError(
+            problem="HOME is not set, and the account has no home",
+            way_out="Set HOME to where its settings are.",
+        ) from error
 
 
 def _package() -> Path | None:

@@ -69,7 +69,7 @@ def service(suite: str, start: Start, *, limit_s: float, system: bool, sandboxed
     Args:
         suite: Its name.
         start: How.
-        limit_s: The night's own limit, in seconds.
+        limit_s: The night's own limit, with what is put back after it, in seconds.
         system: Whether systemd runs it for the machine, not for a person.
         sandboxed: Whether it only reaches other machines: a server that it launched on this one
             would live in the same sandbox.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pwd
 import subprocess
 from pathlib import Path
 
@@ -188,3 +189,26 @@ def test_a_crontabs_line_cannot_be_broken_out_of(inventory, around, here, tmp_pa
 def test_a_view_shows_in_a_notebook(plan) -> None:
     """As HTML, with the folder that it goes to."""
     assert next(iter(plan.files)).name in plan._repr_html_()
+
+
+def test_nobody_without_a_home_gets_a_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container's user that no passwd knows is told what to set."""
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
+
+    with pytest.raises(UsageError, match="HOME is not set"):
+        Surroundings.here()
+
+
+def test_a_night_has_the_time_to_start_again_what_ran_before(inventory, around, here) -> None:
+    """A launch takes as long after the night's limit as before it."""
+    texts = []
+    for suite in ("limit_s: 60", "limit_s: 60, restore: true"):
+        loaded = inventory(
+            f"hosts: {{h: {{transport: sim}}}}\nnightly: {{s: {{hosts: [h], {suite}}}}}"
+        )
+        planned = timer.plan(loaded, loaded.suite(), around=around(), here=here)
+        texts += [text for path, text in planned.files.items() if path.suffix == ".service"]
+
+    assert "TimeoutStartSec=960\n" in texts[0]
+    assert "TimeoutStartSec=4560\n" in texts[1]
