@@ -28,7 +28,7 @@ class NightPlan:
         profiles: What it launches, in order, each with what the suite says of it.
         machine_of: Per host the machine that it stands on: hosts of one are looked at one after
             the other.
-        asked: As :attr:`eagleops.nights.night.Night.asked`.
+        asked: As in :class:`~eagleops.nights.night.Night`.
         take_up: When the night began that would be taken up; None for none.
     """
 
