@@ -149,7 +149,13 @@ def handed_on(node: Node) -> str:
 
 def path(node: Node) -> Path:
     """A path on this machine, ``~`` and relative to hosts.yaml allowed."""
-    return Path(text(node))
+    value = Path(text(node))
+    try:
+        value.expanduser()
+    except RuntimeError:
+        home = value.parts[0]
+        raise wrong(node, f"nobody's home is {home} here", "Write the whole path.") from None
+    return value
 
 
 def program(node: Node) -> str:

@@ -260,6 +260,6 @@ def _silence(limit_s: float) -> Answer:
 def _date(text: str) -> datetime | None:
     try:
         found = parsedate_to_datetime(text)
-    except (TypeError, ValueError, IndexError):
+    except (TypeError, ValueError, IndexError, OverflowError):
         return None
     return found if found.tzinfo else found.replace(tzinfo=timezone.utc)

@@ -116,6 +116,9 @@ def _from_env(name: str) -> str:
 def _from_file(path: str) -> str:
     try:
         return Path(path).expanduser().read_text(encoding="utf-8").strip("\r\n")
+    except RuntimeError:
+        why = "nobody's home is named so here"
+        raise _refusal(SecretReference(f"file:{path}"), f"the file cannot be read: {why}") from None
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is no UTF-8"
         raise _refusal(SecretReference(f"file:{path}"), f"the file cannot be read: {why}") from None

@@ -55,6 +55,13 @@ WRONG = {
         "profiles: [{pin: 4}]",
         "nightly.default.profiles[0]: the key profile is missing",
     ),
+    "a folder in nobody's home": (
+        "reports: ~nobody-is-called-so/nights",
+        (
+            "nightly.default.reports: nobody's home is ~nobody-is-called-so here\n"
+            "Write the whole path."
+        ),
+    ),
     "an unknown check": (
         "checks: {disc: warn}",
         "nightly.default.checks.disc: there is no check disc\nDid you mean disk?",

@@ -426,3 +426,23 @@ def test_a_date_is_the_seconds_until_it(since: datetime, seconds: int) -> None:
     until = format_datetime(since + timedelta(seconds=seconds), usegmt=True)
 
     assert retry_after_s(until, format_datetime(since, usegmt=True)) == seconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Fri, 99999999999999 Nov 2026 10:00:00 GMT",
+        "Fri, 27 Nov 99999999999999 10:00:00 GMT",
+        "Fri, 27 Nov 2026 10:00:00 +99999999",
+        "-5",
+        "soon",
+        "",
+    ],
+)
+def test_a_pause_that_nobody_can_read_is_none(receive, text) -> None:
+    """The message is sent again all the same."""
+    receiver = receive(Reply(503, {"Retry-After": text}))
+
+    done = deliver(Webhook(receiver.url()), BODY, sleep=lambda _: None)
+
+    assert (done.ok, done.attempts) == (True, 2)

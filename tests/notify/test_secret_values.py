@@ -45,6 +45,5 @@ def test_a_header_is_a_secret_by_reference_or_by_its_name(monkeypatch: pytest.Mo
 
 def test_what_cannot_be_had_is_no_trouble() -> None:
     """A night goes on without it, and says so when it sends."""
-    url = SecretReference("env:NO_SUCH_VARIABLE_ANYWHERE")
-
-    assert webhook_secrets(WebhookEntry(url=url)) == ()
+    for place in ("env:NO_SUCH_VARIABLE_ANYWHERE", "file:~nobody-is-called-so/url", "cmd:false"):
+        assert webhook_secrets(WebhookEntry(url=SecretReference(place))) == ()
