@@ -47,6 +47,26 @@ def test_no_secret_reaches_a_night_or_a_report(boxes: Boxes) -> None:
     assert [path for path in written if SECRET.encode() in path.read_bytes()] == []
 
 
+def test_what_a_command_says_of_a_webhook_is_not_kept(
+    boxes: Boxes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither its URL, nor its path alone, nor a header's token: not in a night, nor a report."""
+    path = "T0000/B0000/abcdefghijklmnopqrst"
+    monkeypatch.setenv("HOOK_OF_A_COMMAND", f"http://127.0.0.1:9/services/{path}")
+    monkeypatch.setenv("TOKEN_OF_A_COMMAND", "Bearer tok-0123456789")
+    said = f"POST /services/{path} by tok-0123456789: refused"
+    boxes.night(
+        f"commands: {{leak: {{run: [sh, -c, 'echo {said}; exit 1']}}}}, "
+        "notify: [{url: {secret: 'env:HOOK_OF_A_COMMAND'}, "
+        "headers: {X-Scope: {secret: 'env:TOKEN_OF_A_COMMAND'}}}]"
+    )
+
+    written = [path for path in boxes.folder.joinpath("nights").rglob("*") if path.is_file()]
+    leaks = (path.encode(), path[-20:].encode(), b"tok-0123456789")
+    assert [p for p in written if any(leak in p.read_bytes() for leak in leaks)] == []
+    assert any(b"refused" in p.read_bytes() for p in written)
+
+
 def test_a_second_night_says_what_has_changed_on_the_machine(boxes: Boxes) -> None:
     """ECC that was switched off is told in the night that sees it first, and in no other."""
     suite = "checks: {ecc: off, ecc-corrected: off}"

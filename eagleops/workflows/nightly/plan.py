@@ -17,6 +17,7 @@ from eagleops.profile import Profile
 from eagleops.view import Column, Table, Text, Tone, View
 from eagleops.workflows.nightly.commands import names as names_of
 from eagleops.workflows.record import secrets_of
+from eagleops.workflows.secrets import webhook_secrets
 
 
 @attrs.frozen(kw_only=True)
@@ -42,8 +43,10 @@ class NightPlan:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What its profiles hold that no night may."""
-        return tuple(value for _, profile in self.profiles for value in secrets_of(profile))
+        """What its profiles and webhooks hold that no night may."""
+        of_profiles = (value for _, profile in self.profiles for value in secrets_of(profile))
+        of_webhooks = (value for hook in self.suite.notify for value in webhook_secrets(hook))
+        return (*of_profiles, *of_webhooks)
 
     @property
     def ok(self) -> bool:
