@@ -52,6 +52,41 @@ def test_ctrl_c_ends_a_night_in_a_clear_state_wherever_it_comes(boxes: Boxes, st
     assert found(report, "launch:baseline").state in {"pass", "skip"}
 
 
+@pytest.mark.parametrize("after", [5, 12, 25, 40, 60])
+def test_ctrl_c_between_two_words_ends_a_night_in_a_clear_state(boxes: Boxes, after: int) -> None:
+    """At whatever event of whatever operation it comes."""
+    library = boxes.open("profiles: [baseline], restore: true")
+    library.host("sim").launch(library.profile("second"), name="mine")
+    heard = itertools.count(1)
+
+    def count(_step: Step) -> None:
+        if next(heard) == after:
+            interrupt()
+
+    report = library.nightly().run(progress=count)
+
+    assert boxes.servers() == {"mine": "ready"}
+    assert report.night.journal == {}
+    assert report.exit_status in {0, 130}  # a night may have ended before
+
+
+def test_a_launch_whose_session_died_without_a_word_is_ended(
+    boxes: Boxes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its reservation would keep every launch away for as long as the dead link lasts."""
+    monkeypatch.setattr("eagleops.workflows.nightly.restoring.LANDING_S", 0.3)
+    library = boxes.open()
+    dead = attrs.evolve(library.host("sim").machine)
+    dead.call("reserve", name="nightly-baseline", launch_id="a" * 32)
+
+    report = library.nightly().run()
+
+    assert found(report, "speed:baseline").state == "pass"
+    with pytest.raises(EagleError):
+        dead.call("snapshot")
+    dead.close()
+
+
 def test_an_interrupted_night_is_no_night_of_the_history(boxes: Boxes) -> None:
     """Nobody was told of it, so what it saw begins in the night after it."""
     library = boxes.open()
@@ -110,7 +145,7 @@ def test_a_client_that_is_killed_mid_launch_is_taken_up(
     boxes: Boxes, words: tuple[str, ...]
 ) -> None:
     """Findings are kept, its server is ended, what ran before runs again; told once."""
-    suite = "profiles: [baseline], restore: true, checks: {temperature: {limit: 20}}"
+    suite = "profiles: [baseline], restore: true, checks: {disk: {limit: 999999999}}"
     library = boxes.open(suite, sim="fail: hang")
     library.host("sim").launch(library.profile("second"), name="mine")
     client = start_client(boxes)
@@ -129,7 +164,7 @@ def test_a_client_that_is_killed_mid_launch_is_taken_up(
     states_ = {finding.id: finding.state for finding in nights[0].findings}
     assert states_["speed:baseline"] == "pass"
     assert states_["restore:mine"] == "pass"
-    assert states_["temperature"] == "warn"
+    assert states_["disk"] == "warn"
     assert ("was taken up" in stdout) == (not words)
     assert "what is looked at" not in stdout
     if not words:

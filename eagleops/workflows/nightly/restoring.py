@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
+import time
 from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
-from eagleops.errors import LedgerError, Unreachable, UsageError
+from eagleops.errors import LedgerError, OperationFailed, Unreachable, UsageError
 from eagleops.ledger import Ledger, Run
 from eagleops.profile import Profile
 from eagleops.server import ServerFacts
@@ -20,6 +22,9 @@ from eagleops.workflows.nightly.visit import Visit
 from eagleops.workflows.record import launch_and_record
 from eagleops.workflows.reproduce import plan_reproduction, reproduce
 from eagleops.workflows.stop import stop
+
+# A session whose client has gone ends within five seconds of its stdin.
+LANDING_S, LANDING_POLL_S = 10.0, 0.1
 
 
 @attrs.frozen
@@ -98,6 +103,7 @@ def end_launched(visit: Visit) -> None:
     Raises:
         Unreachable: if the machine is lost.
     """
+    _land(visit)
     for told in visit.machine.call("servers")["servers"]:
         server = ServerFacts.from_dict(told)
         if not server.name.startswith(NIGHTLY) or not (server.is_alive or server.tree):
@@ -107,6 +113,32 @@ def end_launched(visit: Visit) -> None:
             message = f"{server.name} could not be ended: {ended.view().conclusion.text}"
             visit.faulty("launch", message, server.profile)
     visit.log.settle(visit.host, **{LAUNCHED: None})
+
+
+def _land(visit: Visit) -> None:
+    """Waits until no launch is in the air that a night began before its link was cut.
+
+    Its start goes on over there for a moment, and its reservation for as long as the session
+    that made it: where the link died without a word, that is ended.
+    """
+    deadline = time.monotonic() + LANDING_S
+    while (holder := _in_the_air(visit)) is not None and time.monotonic() < deadline:
+        visit.watch.pause(LANDING_POLL_S)
+    if holder is not None and str(holder["name"]).startswith(NIGHTLY):
+        target = {name: holder[name] for name in ("pid", "start_ticks")}
+        visit.machine.call("kill", targets=[target], grace_s=1.0)
+
+
+def _in_the_air(visit: Visit) -> Mapping[str, Any] | None:
+    """Who holds the machine for a launch; None for nobody."""
+    launch_id = secrets.token_hex(16)
+    try:
+        visit.machine.call("reserve", name=f"{NIGHTLY}landing", launch_id=launch_id)
+    except OperationFailed as failed:
+        holder: Mapping[str, Any] | None = failed.data.get("holder")
+        return holder if failed.kind == "launch_in_progress" else None
+    visit.machine.call("release", launch_id=launch_id)
+    return None
 
 
 def _restore(visit: Visit, back: WayBack) -> None:
