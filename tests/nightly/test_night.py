@@ -83,6 +83,18 @@ def test_a_second_night_says_what_has_changed_on_the_machine(boxes: Boxes) -> No
     assert not third.changed
 
 
+def test_a_night_of_a_clock_that_was_wrong_is_no_last_night(boxes: Boxes) -> None:
+    """What changed since is told once, not against that night for years."""
+    suite = "profiles: []"
+    boxes.open(suite).nightly().run(now=lambda: "2099-01-01T00:00:00Z")
+    boxes.night(suite)
+    boxes.box().break_gpu(0, ecc=False)
+
+    seen = [[fault.check for fault in boxes.night(suite).news.events] for _ in range(3)]
+
+    assert seen == [["machine"], [], []]
+
+
 def test_a_profile_that_fails_costs_the_next_one_nothing(boxes: Boxes) -> None:
     """The first server dies: that is told with its cause, and the second is measured."""
     report = boxes.night("profiles: [baseline, second]", sim="fail: oom")

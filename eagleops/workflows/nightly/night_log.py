@@ -61,10 +61,13 @@ class NightLog:
             self._write(facts={**self.night.facts, host: of_host})
 
     def facts_before(self, host: str, name: str) -> tuple[Any, str]:
-        """What the last night that looked kept under ``name``, and when it began; or None."""
+        """What the last night that looked kept under ``name``, and when it began; or None.
+
+        One that began after this night is passed over: a clock was wrong.
+        """
         for night in reversed(self.before):
             told = (night.facts.get(host) or {}).get(name)
-            if told is not None:
+            if told is not None and night.order < self.night.order:
                 return told, night.began_utc
         return None, ""
 
