@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import getpass
 import itertools
 import json
 import os
@@ -18,6 +17,7 @@ from typing import Any
 
 from eagleops.errors import NightsError, NightsHeld
 from eagleops.ledger.run import now_utc
+from eagleops.remote import process_table
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 LOCK = "lock"
@@ -131,7 +131,8 @@ def held(folder: Path, suite: str) -> Iterator[None]:
         raise refusal(path, "the suite cannot be locked", error) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        holder = {"pid": os.getpid(), "user": _user(), "client": socket.gethostname()}
+        user = process_table.user(os.geteuid())
+        holder = {"pid": os.getpid(), "user": user, "client": socket.gethostname()}
         _say(descriptor, json.dumps({**holder, "since_utc": now_utc()}))
     except BlockingIOError:
         told = _holder(descriptor)
@@ -178,10 +179,3 @@ def _is_held(path: Path, suite: str, told: dict[str, Any]) -> NightsHeld:
         client=client,
         since_utc=str(told.get("since_utc", "")),
     )
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user id without a name
-        return ""

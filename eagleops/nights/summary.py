@@ -16,8 +16,8 @@ CUT_SHORT = {
 }
 MOST_NAMES = 3
 MOST_CHARS = 500
-# ECMA-48's control sequences: colours, above all.
-_TERMINAL_CODE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+# ECMA-48's control sequences (colours, above all) and operating system commands (links, titles).
+TERMINAL_CODE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 
 
 def summary(night: Night, news: News) -> str:
@@ -38,7 +38,7 @@ def summary(night: Night, news: News) -> str:
 
 def clean(text: str, most: int) -> str:
     """A text on one line, without characters that no reader can show, cut at ``most``."""
-    whole = _TERMINAL_CODE.sub("", text).encode("utf-8", "replace").decode("utf-8")
+    whole = TERMINAL_CODE.sub("", text).encode("utf-8", "replace").decode("utf-8")
     line = " ".join("".join(c if c.isprintable() else " " for c in whole).split())
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 

@@ -17,7 +17,7 @@ from eagleops.nights.faults import News, news
 from eagleops.nights.finding import Finding
 from eagleops.nights.message import SCHEMA, json_message, slack_message, worth_telling
 from eagleops.nights.night import Night
-from eagleops.nights.summary import summary
+from eagleops.nights.summary import clean, summary
 
 BEGAN = "2026-10-02T02:30:00.000000Z"
 REPORT = "/home/ann/.local/share/eagleops/reports/default/2026-10-02.html"
@@ -279,3 +279,11 @@ def test_a_text_of_a_fault_is_one_line(make_night) -> None:
     (told,) = json_message(night, news([], night), report=None)["began"]
 
     assert told["message"] == "died: RuntimeError at rank 3"
+
+
+@pytest.mark.parametrize("end", ["\x07", "\x1b\\"])
+def test_a_terminal_s_links_leave_their_words_alone(end: str) -> None:
+    """Programs write links that only terminals read: OSC 8."""
+    said = f"see \x1b]8;;https://example.com{end}here\x1b]8;;{end}, \x1b[31mred\x1b[0m"
+
+    assert clean(said, 99) == "see here, red"

@@ -16,6 +16,7 @@ import attrs
 
 from eagleops.nights.finding import Finding
 from eagleops.nights.night import Night
+from eagleops.nights.summary import TERMINAL_CODE
 from eagleops.remote import redact
 from eagleops.workflows.nightly.report import NightReport
 
@@ -24,13 +25,10 @@ _UNPRINTABLE = re.compile(
     "[^\t\n\u0020-\u007e\u0085\u00a0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010fffd]"
 )
 
-# ECMA-48's control sequences: colours, above all.
-_TERMINAL_CODE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-
 
 def printable(text: str) -> str:
     r"""A text whose every character XML, HTML and UTF-8 can hold; others are named: ``\x1b``."""
-    text = _TERMINAL_CODE.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    text = TERMINAL_CODE.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
