@@ -128,7 +128,7 @@ class Nights:
     ) -> NightReport:
         """Writes the reports, and sends the messages that were not sent before."""
         report = self._written(report)
-        for name, webhook in self._webhooks().items():
+        for name, webhook in self.suite.webhooks.items():
             told = dict(report.night.told.get(name) or {})
             if not told.get("ok"):
                 sent = self._sent(name, webhook, report)
@@ -152,11 +152,7 @@ class Nights:
 
     def _secrets(self) -> tuple[str, ...]:
         """What its webhooks and profiles hold, as far as it can be had."""
-        found = list(self.plan().secrets)
-        for webhook in self.suite.notify:
-            with contextlib.suppress(ProfileError):
-                found += [revealed(webhook.url), *revealed(webhook.headers).values()]
-        return tuple(found)
+        return self.plan().secrets
 
     def _ready(self) -> None:
         """Makes sure, before hours of measuring, that they can be judged and shown.
@@ -176,14 +172,6 @@ class Nights:
 
         self.store.prune(self.suite.name, self.suite.keep_nights)
         prune(self.reports, self.suite.name, self.suite.keep_nights)
-
-    def _webhooks(self) -> dict[str, WebhookEntry]:
-        """The suite's webhooks by names that stay, and hold nothing of their URLs."""
-        named: dict[str, WebhookEntry] = {}
-        for webhook in self.suite.notify:
-            number = sum(name.startswith(webhook.shape) for name in named) + 1
-            named[f"{webhook.shape} {number}"] = webhook
-        return named
 
     def _sent(
         self, name: str, webhook: WebhookEntry, report: NightReport
@@ -208,7 +196,7 @@ class Nights:
         message = _SHAPES[webhook.shape](
             night, news, report=report.reports.get("html"), secrets=self._secrets()
         )
-        key = f"{night.uuid}-{name.replace(' ', '-')}"
+        key = f"{night.uuid}-{webhook.digest}"
         return deliver(Webhook(url, headers), message, key=key).to_dict()
 
 
