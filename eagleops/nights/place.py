@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import itertools
 import json
 import os
 import socket
@@ -15,17 +14,16 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from eagleops import whole_file
 from eagleops.errors import NightsError, NightsHeld
 from eagleops.ledger.run import now_utc
 from eagleops.remote import process_table
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 LOCK = "lock"
-PARTIAL = ".new"
 # A write takes less than a second; what is this old was left by a process that was killed.
 PARTIAL_AGE_S = 3600.0
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_COUNTER = itertools.count()
 
 
 def refusal(path: Path, did: str, error: OSError) -> NightsError:
@@ -52,36 +50,15 @@ def make_folder(folder: Path) -> None:
 
 
 def write_whole(path: Path, text: bytes) -> None:
-    """Writes a file so that whoever reads it finds the old text or the new one, never a part.
+    """Writes a night's file, for the user's eyes alone.
 
     Raises:
         NightsError: if it cannot be written; then the old text stands.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}-{next(_COUNTER)}{PARTIAL}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
-        with os.fdopen(os.open(partial, flags, FILE_MODE), "wb") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-        _sync_folder(path.parent)
+        whole_file.write(path, text, mode=FILE_MODE)
     except OSError as error:
         raise refusal(path, "the night cannot be kept", error) from error
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink()
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # a file system that has nothing to do there
-            raise
-    finally:
-        os.close(descriptor)
 
 
 def remove(path: Path) -> None:
@@ -98,7 +75,7 @@ def remove(path: Path) -> None:
 
 def remove_partial(folder: Path) -> None:
     """Removes what writers left that were killed."""
-    for path in folder.glob(f".*{PARTIAL}"):
+    for path in folder.glob(f".*{whole_file.PARTIAL}"):
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime > PARTIAL_AGE_S:
                 path.unlink()

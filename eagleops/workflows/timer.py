@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
 import attrs
 
+from eagleops import whole_file
 from eagleops.errors import CheckFailed, UsageError
 from eagleops.inventory import Inventory
 from eagleops.inventory.entries import ContainerEntry
@@ -210,17 +210,7 @@ def _write(path: Path, text: str) -> None:
     """As a whole or not at all, for systemd reads it at any time."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as f:
-            temporary = Path(f.name)
-            try:
-                f.write(text)
-                f.flush()
-                os.fsync(f.fileno())
-                temporary.chmod(0o644)
-                temporary.replace(path)
-            except BaseException:
-                temporary.unlink(missing_ok=True)
-                raise
+        whole_file.write(path, text.encode("utf-8"), mode=0o644)
     except OSError as error:
         raise CheckFailed(
             problem=f"it cannot be written: {error.strerror or error}",

@@ -6,15 +6,15 @@ Each night has files of its own, and the last of them stands under a name that s
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timezone
 from pathlib import Path
 
 import attrs
 
+from eagleops import whole_file
 from eagleops.comparison.loading import load
 from eagleops.errors import EagleError, ReportsNotWritten, UsageError
 from eagleops.nights.document import folder_of
@@ -169,33 +169,9 @@ def _trouble(report: NightReport, kind: str, place: Path) -> str:
 def _write_one(report: NightReport, kind: str, place: Path) -> None:
     text = _TEXTS[kind](report).encode("utf-8")
     if kind == "prometheus":
-        _write_whole(place, text, _READABLE)
+        whole_file.write(place, text, mode=_READABLE)
         return
     place.parent.mkdir(parents=True, exist_ok=True)
     latest = f"{folder_of(report.night.suite)}-{LATEST}{SUFFIXES[kind]}"
     for path in (place, place.with_name(latest)):
-        _write_whole(path, text)
-
-
-def _write_whole(path: Path, text: bytes, mode: int | None = None) -> None:
-    """Whoever reads the file finds the old text or the new one, never a part."""
-    with _partial(path) as partial:
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        with os.fdopen(descriptor, "wb") as file:
-            if mode is not None:
-                os.fchmod(file.fileno(), mode)
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-
-
-@contextlib.contextmanager
-def _partial(path: Path) -> Iterator[Path]:
-    # Its name ends in neither .prom nor .xml: whoever collects those passes it over.
-    partial = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        yield partial
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink()
+        whole_file.write(path, text)
