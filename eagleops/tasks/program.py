@@ -103,6 +103,8 @@ def main() -> None:
     except KeyboardInterrupt:  # while modules load
         _interrupted()
     except EagleError as error:
+        if "--debug" in sys.argv:  # it is what was asked for
+            raise
         _say(f"error: {error}")
         status = status or error.exit_status
     streams.settle()

@@ -303,7 +303,7 @@ def test_old_pages_count(judged: Judged) -> None:
     [
         (79, "fail", "GPU 1: Xid 79 (the GPU has fallen off the bus"),
         (63, "fail", "Reset the GPU so that the rows are remapped"),
-        (31, "warn", "page fault of the GPU's memory, by python"),
+        (31, "warn", "page fault of the GPU's memory, by "),
         (45, "pass", "no fault by itself: GPU 1: Xid 45 (channels of a program that was ended"),
         (999, "fail", "Xid 999 (not known here"),
     ],
