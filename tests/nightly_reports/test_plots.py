@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from datetime import datetime, timedelta, timezone
 
 import attrs
 import pytest
@@ -75,3 +76,21 @@ def test_a_figure_with_one_point_is_drawn() -> None:
     one = TrendReport(series=series, drift=judge(series))
 
     assert plots.trend_plot(attrs.evolve(one), "trend") is not None
+
+
+@pytest.mark.parametrize("minutes", [0, 2.6, 47, 160, 20 * 60, 65 * 60, 80 * 1440, 1000 * 1440])
+def test_a_history_of_any_length_has_its_times_below_it(minutes: float, monkeypatch) -> None:
+    """Matplotlib has no complaint (here it would be an error) that a timer's journal would show."""
+    kept = []
+    monkeypatch.setattr(plots, "svg", lambda drawn, *_: kept.append(drawn) or "plot")
+    first = datetime(2026, 11, 27, 4, 31, tzinfo=timezone.utc)
+    at = [first + timedelta(minutes=minutes * n / 3) for n in range(4 if minutes else 1)]
+    points = [Point(when.isoformat(), 82.0 + n, n) for n, when in enumerate(at, 1)]
+    series = Series("box1", "baseline", "tok_s", "tok/s", tuple(points))
+
+    plots.trend_plot(TrendReport(series=series, drift=judge(series)), "trend")
+
+    (drawn,) = kept
+    drawn.draw_without_rendering()
+    left, right = drawn.axes[0].get_xlim()
+    assert 1 <= sum(left <= tick <= right for tick in drawn.axes[0].get_xticks()) <= 7

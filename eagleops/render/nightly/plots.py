@@ -37,7 +37,9 @@ def trend_plot(trend: TrendReport, name: str) -> Plot | None:
         _points(axes, trend)
         _changes(axes, trend)
         dates = load("matplotlib.dates")
-        locator = dates.AutoDateLocator(minticks=3, maxticks=6)
+        # At least three would leave spans such as 65 hours without a step: too many hours for
+        # six ticks, and too few days.
+        locator = dates.AutoDateLocator(minticks=2, maxticks=6)
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
         axes.grid(axis="x", visible=False)
