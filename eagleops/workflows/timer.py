@@ -21,7 +21,7 @@ from eagleops.transport.base import Completed, Transport
 from eagleops.transport.local import LocalTransport
 from eagleops.workflows import timer_units as units
 from eagleops.workflows.timer_crontab import crontab
-from eagleops.workflows.timer_notes import notes
+from eagleops.workflows.timer_notes import notes, secret_files
 from eagleops.workflows.timer_plan import TimerPlan
 from eagleops.workflows.timer_surroundings import Surroundings
 
@@ -164,12 +164,27 @@ def _notes(
         secrets = around.secrets.read_text("utf-8")
     if os.path.normpath(inventory.file) == str(shipped()):
         yield f"No hosts.yaml was named: it is the one of the package, {inventory.file}."
-    yield from notes(inventory, suite, around, cron=cron, today=date.today(), secrets=secrets)  # noqa: DTZ011 - the machine's own day
+    yield from notes(
+        inventory,
+        suite,
+        around,
+        cron=cron,
+        today=date.today(),  # noqa: DTZ011 - the machine's own day
+        secrets=secrets,
+        unread=[file for file in secret_files(inventory, suite) if not _readable(file)],
+    )
     before = folder / f"{units.unit_name(suite.name)}.service"
     with contextlib.suppress(OSError, UnicodeDecodeError):
         file = os.path.normpath(around.folder / inventory.file)
         if not cron and units.assignment(VARIABLE, file) not in before.read_text("utf-8"):
             yield f"{before} is there for another hosts.yaml, and is replaced."
+
+
+def _readable(file: str) -> bool:
+    try:
+        return os.access(Path(file).expanduser(), os.R_OK)
+    except RuntimeError:  # nobody's home is named so
+        return False
 
 
 def _nights(suite: SuiteEntry, systemd: Transport) -> tuple[str, ...]:

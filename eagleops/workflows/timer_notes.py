@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zoneinfo
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta, timezone
 from typing import Any
 
@@ -26,6 +26,7 @@ def notes(
     cron: bool,
     today: date,
     secrets: str = "",
+    unread: Collection[str] = (),
 ) -> Iterator[str]:
     """A sentence or two each.
 
@@ -36,9 +37,12 @@ def notes(
         cron: Whether cron starts it.
         today: The nights from here on are looked at, a year of them.
         secrets: The text of the file that a timer takes secrets from, where it is there.
+        unread: Of :func:`secret_files`, those that cannot be read.
     """
     references = tuple(_references(inventory, suite))
     yield from _variables(references, around, set(_NAME.findall(secrets)), cron=cron)
+    for file in sorted(unread):
+        yield f"{file} is to hold a secret, and cannot be read. Write it: you alone may read it."
     if commands := sorted({r.place for r in references if r.kind == "cmd"}):
         yield (
             f"A secret comes from a command ({', '.join(commands)}), which runs without a "
@@ -65,6 +69,11 @@ def notes(
         )
     if not cron:
         yield from lost_nights(suite.schedule, zone or around.zone, today)
+
+
+def secret_files(inventory: Inventory, suite: SuiteEntry) -> frozenset[str]:
+    """The files that hold the suite's secrets, as hosts.yaml names them."""
+    return frozenset(r.place for r in _references(inventory, suite) if r.kind == "file")
 
 
 def lost_nights(text: str, zone: str, today: date) -> Iterator[str]:

@@ -78,6 +78,21 @@ def test_no_value_of_a_secret_reaches_a_unit(inventory, around, here) -> None:
     assert any(note.startswith("EAGLEOPS_API_KEY is a secret") for note in plan.notes)
 
 
+def test_secrets_from_files_that_cannot_be_read_are_told(
+    inventory, around, here, tmp_path, monkeypatch
+) -> None:
+    """A file that nobody has written yet is named; one that is there is not missed."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    told = "~/.key is to hold a secret, and cannot be read. Write it: you alone may read it."
+
+    before = planned(inventory, around, here, SECRETS).notes
+    (tmp_path / ".key").write_text("VALUE")
+    after = planned(inventory, around, here, SECRETS).notes
+
+    assert told in before
+    assert told not in after
+
+
 def test_secrets_from_commands_are_told(inventory, around, here) -> None:
     """Nobody answers a password manager at night."""
     *_, note = planned(inventory, around, here, SECRETS).notes
