@@ -62,7 +62,7 @@ def fields(structured: Structured) -> dict[type, Mapping[str, Reader]]:
         "keep_nights": readers.whole_number(1),
         "reports": readers.path,
         "prometheus": _checked(readers.path, values.prometheus_file),
-        "notify": readers.list_of(nested(WebhookEntry)),
+        "notify": _webhooks(nested(WebhookEntry)),
         "schedule": _checked(readers.handed_on, schedule),
     }
     return {SuiteEntry: suite, **_WITHIN}
@@ -127,6 +127,23 @@ def _check(name: str, node: Node, whole: Reader) -> CheckEntry:
     where = node.get("limit", node) if isinstance(node, Table) else node
     _hold(where, partial(values.limit_of, kind), entry.limit)
     return entry
+
+
+def _webhooks(whole: Reader) -> Reader:
+    """A list of mappings. What stands there bare is a URL, mostly, and secret: it is not told."""
+    way_out = "Write - {url: {secret: env:NAME}, shape: slack}."
+
+    def one(node: Node) -> Any:
+        if isinstance(node, Scalar):
+            raise readers.wrong(node, "expected a mapping with a url in it", way_out)
+        return whole(node)
+
+    def read(node: Node) -> tuple[Any, ...]:
+        if isinstance(node, Scalar):
+            raise readers.wrong(node, "expected a list of webhooks", way_out)
+        return readers.list_of(one)(node)
+
+    return read
 
 
 def _value_or_secret(node: Node) -> str | SecretReference:

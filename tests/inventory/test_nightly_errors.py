@@ -248,6 +248,20 @@ WRONG = {
             "other people's logs\nSend them as a header: {Authorization: {secret: env:NAME}}."
         ),
     ),
+    "a webhook that is a bare URL": (
+        "notify: ['https://hooks.example.com/hush']",
+        (
+            "nightly.default.notify[0]: expected a mapping with a url in it\n"
+            "Write - {url: {secret: env:NAME}, shape: slack}."
+        ),
+    ),
+    "a bare URL for all webhooks": (
+        "notify: https://hooks.example.com/hush",
+        (
+            "nightly.default.notify: expected a list of webhooks\n"
+            "Write - {url: {secret: env:NAME}, shape: slack}."
+        ),
+    ),
     "a secret that is nowhere": (
         "notify: [{url: {secret: SLACK_URL}}]",
         (
