@@ -7,7 +7,6 @@ is installed.
 
 from __future__ import annotations
 
-import getpass
 import os
 import re
 import shutil
@@ -20,6 +19,7 @@ from typing import Any
 import attrs
 
 from eagleops.errors import UsageError
+from eagleops.remote import process_table
 from eagleops.transport.ssh_address import Address
 from eagleops.transport.ssh_options import SshOptions
 
@@ -85,7 +85,7 @@ def settings(address: str, options: SshOptions) -> HostSettings:
     """
     wanted = Address.parse(address)
     found = lookup(wanted, options.config_file)
-    user = wanted.user or _first(found, "user") or getpass.getuser()
+    user = wanted.user or _first(found, "user") or _local_user()
     host = _first(found, "hostname") or wanted.host
     port = wanted.port or int(_first(found, "port") or 22)
     tokens = _tokens(wanted.host, host, port, user)
@@ -178,10 +178,23 @@ def _ask_paramiko(wanted: Address, config_file: Path | None) -> Found:
             if path.is_file():
                 with path.open(encoding="utf-8") as lines:
                     config.parse(lines)
-        found: dict[str, Any] = dict(config.lookup(wanted.host))
+        found: dict[str, Any] = dict(_looked_up(config, wanted.host))
     except (paramiko.SSHException, ValueError) as error:
         raise UsageError(problem=f"ssh_config: {error}", where=wanted.host) from error
     return {key: value if isinstance(value, list) else [value] for key, value in found.items()}
+
+
+def _looked_up(config: Any, host: str) -> Mapping[str, Any]:
+    """What Paramiko's reader finds; it asks for the user's name, which not every user id has."""
+    try:
+        found: Mapping[str, Any] = config.lookup(host)
+    except (KeyError, OSError) as error:
+        raise UsageError(
+            problem=f"ssh_config: the user id {os.getuid()} has no name, which its reader wants",
+            where=host,
+            way_out="Say a name in LOGNAME, or install ssh.",
+        ) from error
+    return found
 
 
 _USER_CONFIG = Path("~/.ssh/config")
@@ -196,6 +209,11 @@ def _jumps(hops: Sequence[HostSettings]) -> list[str]:
     jumps = hops[0].proxy_jump
     known = {name for hop in hops for name in (hop.alias, hop.host)}
     return [] if any(Address.parse(jump).host in known for jump in jumps) else list(jumps)
+
+
+def _local_user() -> str:
+    """Who runs this, as OpenSSH has it: by the user id, whatever LOGNAME says."""
+    return process_table.user(os.getuid())
 
 
 def _first(found: Found, key: str) -> str:
@@ -214,7 +232,7 @@ def _tokens(alias: str, host: str, port: int, user: str) -> dict[str, str]:
         "n": alias,
         "p": str(port),
         "r": user,
-        "u": getpass.getuser(),
+        "u": _local_user(),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
+import os
 import socket
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from eagleops.errors import LedgerError
 from eagleops.ledger import Header, Ledger, Run
 from eagleops.machine import Machine
 from eagleops.measuring.telemetry import windows
+from eagleops.remote import process_table
 from eagleops.server import ServerFacts
 from eagleops.workflows.bench import Settings, bench
 from eagleops.workflows.bench_result import BenchResult
@@ -168,15 +169,8 @@ def _new_run(machine: Machine, result: BenchResult | LoadResult, parts: dict[str
         profile=result.profile,
         engine=result.engine,
         model=(told.get("spec") or {}).get("model"),
-        user=_user(),
+        user=process_table.user(os.geteuid()),
         client=socket.gethostname(),
         eagleops=__version__,
     )
     return Run.begin(header, {**told, "launch": {"server": server}, **parts})
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user id without a name
-        return ""

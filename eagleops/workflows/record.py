@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
+import os
 import socket
 import time
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ from eagleops.errors import EagleError, LedgerError, ServerDied, ServerNotReady
 from eagleops.ledger import Header, Ledger, Run
 from eagleops.machine import Machine
 from eagleops.profile import Profile, SecretReference
-from eagleops.remote import redact
+from eagleops.remote import process_table, redact
 from eagleops.session import Event
 from eagleops.workflows.launch import LaunchReport, as_json, launch
 from eagleops.workflows.progress import Progress, Step, unwatched
@@ -130,7 +130,7 @@ def record_launch(
         profile=str(source["name"]),
         engine=str(source["engine"]),
         model=spec.get("model") or source.get("model"),
-        user=_user(),
+        user=process_table.user(os.geteuid()),
         client=socket.gethostname(),
         eagleops=__version__,
     )
@@ -248,10 +248,3 @@ def _told(parts: dict[str, Any]) -> Iterator[None]:
         yield
     except EagleError as error:
         parts["machine"] = {"problem": str(error)}
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user id without a name
-        return ""

@@ -161,3 +161,28 @@ def test_a_dump_is_read_line_by_line():
         "identityfile": ["~/a", "~/b c"],
         "bare": [""],
     }
+
+
+@pytest.fixture
+def nameless(monkeypatch):
+    """A user id without a name, as in a container with a user of its own, and no ssh."""
+    monkeypatch.setattr(ssh_config.shutil, "which", lambda _name: None)
+    monkeypatch.setattr(ssh_config.os, "getuid", lambda: 4242424)
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.usefixtures("nameless")
+def test_a_user_id_without_a_name_stands_for_itself(options, monkeypatch):
+    """The login and `%u` are its number, whatever LOGNAME says: ssh does not heed it either."""
+    monkeypatch.setenv("LOGNAME", "somebody")
+    found = settings("192.0.2.174", options("", proxy_command="nc %u %h"))
+    assert found.user == "4242424"
+    assert found.proxy_command == "nc 4242424 192.0.2.174"
+
+
+@pytest.mark.usefixtures("nameless")
+def test_a_reader_that_needs_the_name_is_told_as_such(options):
+    """Paramiko asks for it where it replaces tokens: an error with a way out, no traceback."""
+    with pytest.raises(UsageError, match="4242424 has no name"):
+        settings("llm", options("Host llm\n  ProxyCommand nc %u %h\n"))
