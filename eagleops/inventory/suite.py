@@ -56,6 +56,8 @@ class CommandCheck:
         number: A regular expression whose first group is a figure to be kept and judged by
             ``lowest`` and ``highest``; None for none.
         timeout_s: Its limit in seconds; it is ended then, and has failed.
+        needs_idle_gpus: Whether it is left out while somebody uses the GPUs; one that needs
+            none is run in any case.
     """
 
     run: tuple[str, ...] = attrs.field(validator=checked(values.argv), repr=shown_argv)
@@ -66,6 +68,7 @@ class CommandCheck:
     highest: float | None = attrs.field(default=None, validator=checked(values.finite))
     unit: str = ""
     timeout_s: float = attrs.field(default=60.0, validator=checked(values.above_zero))
+    needs_idle_gpus: bool = True
     severity: Severity | None = None
 
     def __attrs_post_init__(self) -> None:

@@ -179,6 +179,7 @@ _WITHIN: Mapping[type, Mapping[str, Reader]] = {
         "highest": figure,
         "unit": readers.handed_on,
         "timeout_s": readers.seconds,
+        "needs_idle_gpus": readers.yes_or_no,
         "severity": severity,
     },
     MeasureEntry: {

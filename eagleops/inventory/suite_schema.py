@@ -121,6 +121,7 @@ def _command(text: _Schema) -> _Schema:
             "highest": _FIGURE,
             "unit": _HANDED_ON,
             "timeout_s": _SECONDS,
+            "needs_idle_gpus": {"type": "boolean"},
             "severity": _SEVERITY,
         },
         ["run"],

@@ -51,6 +51,7 @@ nightly:
         highest: 1e3
         unit: GB/s
         timeout_s: 300
+        needs_idle_gpus: no
     checks: {disk: {limit: 20480}, packages: off, xid: warn, "speed:eagle3": {limit: 5.5}}
     measure: {runs: 3, tokens: 128, warmups: 0, prompt: code}
     busy: wait
@@ -102,6 +103,7 @@ def test_a_whole_suite_becomes_frozen_objects() -> None:
                 highest=1000.0,
                 unit="GB/s",
                 timeout_s=300.0,
+                needs_idle_gpus=False,
             ),
         },
         checks={

@@ -15,9 +15,13 @@ from eagleops.workflows.nightly.visit import Visit
 MOST_CHARACTERS = 200
 
 
-def names(suite: SuiteEntry) -> tuple[str, ...]:
-    """The commands that are looked at."""
-    return tuple(name for name, one in suite.commands.items() if one.severity != "off")
+def names(suite: SuiteEntry, *, needs_idle_gpus: bool | None = None) -> tuple[str, ...]:
+    """The commands that are looked at; with ``needs_idle_gpus``, those that do, or do not."""
+    return tuple(
+        name
+        for name, one in suite.commands.items()
+        if one.severity != "off" and needs_idle_gpus in {None, one.needs_idle_gpus}
+    )
 
 
 def run(visit: Visit, name: str) -> None:

@@ -118,11 +118,11 @@ class HostPass:
         looking.look(visit)
         hold.check()
         changes.look(visit)
-        if not (visit.profiles or visit.suite.commands):
-            self._only_tell(visit.users())
-            return
         clearing = Clearing(visit)
         serving.run_commands(visit, clearing)
+        if not (visit.profiles or commands.names(visit.suite, needs_idle_gpus=True)):
+            self._only_tell(visit.users())
+            return
         for check, profile in visit.profiles:
             hold.check()
             serving.serve(visit, clearing, check, profile)
