@@ -39,6 +39,7 @@ class Boxes:
     folder: Path
     port: int
     other_port: int
+    gpus: int = 1
     _opened: list[Library] = attrs.field(factory=list, init=False)
     _users: list[subprocess.Popen[str]] = attrs.field(factory=list, init=False)
 
@@ -50,6 +51,7 @@ class Boxes:
         sim: str = "",
         second: str = "fail: ''",
         more: Sequence[str] = (),
+        uses: str = "null",
     ) -> Path:
         """Writes the hosts.yaml.
 
@@ -59,9 +61,10 @@ class Boxes:
             sim: Of `baseline`, more keys of its `sim:` section.
             second: Of `second`, likewise.
             more: Lines of `hosts:`.
+            uses: The profiles' `gpus:`.
         """
         boxes = [
-            f"  {name}: {{transport: sim, sim: {{gpus: 1, directory: box-{name}}}}}"
+            f"  {name}: {{transport: sim, sim: {{gpus: {self.gpus}, directory: box-{name}}}}}"
             for name in hosts
         ]
         lines = [
@@ -75,6 +78,7 @@ class Boxes:
             "    engine: sglang",
             "    model: /shared/kimi-k2.5-int4",
             f"    port: {self.port}",
+            f"    gpus: {uses}",
             "    args: {tp-size: 1, host: 127.0.0.1}",
             f"    env: {{NCCL_PROTO: LL, HF_TOKEN: {SECRET}}}",
             f"    sim: {{start_s: 0.2, warmup_s: 0.1, speed: 20, {sim}}}",
@@ -100,11 +104,11 @@ class Boxes:
 
     def box(self, host: str = "sim") -> SimBox:
         """The box behind a host."""
-        return SimBox.prepare(self.folder / f"box-{host}", gpus=1)
+        return SimBox.prepare(self.folder / f"box-{host}", gpus=self.gpus)
 
-    def use_gpu(self, host: str = "sim") -> subprocess.Popen[str]:
-        """Somebody who uses the GPU, and was not started by eagleops."""
-        device = Path(self.box(host).layout.devices, "nvidia0")
+    def use_gpu(self, index: int = 0) -> subprocess.Popen[str]:
+        """Somebody who uses a GPU of the box `sim`, and was not started by eagleops."""
+        device = Path(self.box().layout.devices, f"nvidia{index}")
         argv = [sys.executable, "-c", HOLDS, str(device)]
         user = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         self._users.append(user)

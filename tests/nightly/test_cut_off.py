@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from eagleops.inventory import HostEntry
 from eagleops.machine import Machine
 from eagleops.nights.night import Night
 from eagleops.nights.store import NightStore
+from eagleops.streaming.http import STALL_LIMIT_S
 from eagleops.workflows.nightly.report import NightReport
 from eagleops.workflows.nightly.run import nightly
 from eagleops.workflows.progress import Step
@@ -50,6 +52,23 @@ def test_ctrl_c_ends_a_night_in_a_clear_state_wherever_it_comes(boxes: Boxes, st
     assert boxes.servers() == {"mine": "ready"}
     assert report.night.journal == {}
     assert found(report, "launch:baseline").state in {"pass", "skip"}
+
+
+def test_ctrl_c_while_an_answer_does_not_come_is_felt_at_once(boxes: Boxes) -> None:
+    """A server that stalls in the middle of its reply is ended, and not waited for."""
+    library = boxes.open(sim="fail: stall")
+    heard_s: list[float] = []
+
+    def watch(step: Step) -> None:
+        if step.stage == "bench" and step.event and not heard_s:
+            heard_s.append(time.monotonic())
+            interrupt()
+
+    report = library.nightly().run(progress=watch)
+
+    assert report.exit_status == 130
+    assert time.monotonic() - heard_s[0] < STALL_LIMIT_S / 2
+    assert boxes.servers() == {}
 
 
 @pytest.mark.parametrize("after", [5, 12, 25, 40, 60])

@@ -38,6 +38,78 @@ def test_gpus_that_somebody_uses_are_left_alone(boxes: Boxes) -> None:
     assert (report.exit_status, report.changed) == (0, False)
 
 
+def test_a_command_that_needs_no_gpu_is_run_beside_whoever_uses_them(boxes: Boxes) -> None:
+    """`needs_idle_gpus: no`: it is run, and the one that needs them is skipped."""
+    own = "own: {run: ['true'], needs_idle_gpus: no}, other: {run: ['true']}"
+    library = boxes.open(f"profiles: [], commands: {{{own}}}")
+    user = boxes.use_gpu()
+
+    report = library.nightly().run()
+
+    assert found(report, "command:own").state == "pass"
+    assert found(report, "command:other").state == "skip"
+    assert user.poll() is None
+
+
+def test_no_server_is_stopped_for_a_command_that_needs_no_gpu(boxes: Boxes) -> None:
+    """With `restore` as well: it is the very launch that ran before."""
+    own = "commands: {own: {run: ['true'], needs_idle_gpus: no}}"
+    library = boxes.open(f"profiles: [], restore: true, {own}")
+    server = library.host("sim").launch(library.profile("second"), verify=False)
+    before = server.facts().launch_id
+
+    report = library.nightly().run()
+
+    assert found(report, "command:own").state == "pass"
+    assert found(report, "busy").state == "skip"
+    assert server.facts().launch_id == before
+
+
+@pytest.mark.parametrize("busy", ["skip", "wait", "force"])
+def test_a_job_on_other_gpus_than_the_profile_s_keeps_nothing_from_being_measured(
+    boxes: Boxes, busy: str
+) -> None:
+    """`gpus: [1]` while somebody uses GPU 0: measured, and nobody is disturbed."""
+    boxes.gpus = 2
+    library = boxes.open(f"profiles: [baseline], busy: {busy}, wait_limit_s: 1", uses="[1]")
+    user = boxes.use_gpu(0)
+
+    report = library.nightly().run()
+
+    assert found(report, "speed:baseline").state == "pass"
+    assert found(report, "busy").message == "nobody uses GPU 1"
+    assert found(report, "temperature").state == "skip"
+    assert user.poll() is None
+    assert boxes.servers() == {}
+
+
+def test_force_does_not_end_what_other_gpus_do(boxes: Boxes) -> None:
+    """A reset ends all that it may: who uses a GPU that no profile asks for is worth more."""
+    boxes.gpus = 2
+    library = boxes.open("profiles: [baseline], busy: force", uses="[1]")
+    users = [boxes.use_gpu(0), boxes.use_gpu(1)]
+
+    report = library.nightly().run()
+
+    assert found(report, "launch:baseline").state == "skip"
+    assert f"would end PID {users[0].pid} (" in found(report, "busy").message
+    assert [user.poll() for user in users] == [None, None]
+
+
+def test_only_the_server_on_the_profile_s_gpus_is_stopped(boxes: Boxes) -> None:
+    """`restore` with `gpus: [1]`: a server on GPU 0 serves on."""
+    boxes.gpus = 2
+    library = boxes.open("profiles: [baseline], restore: true", uses="[1]")
+    elsewhere = attrs.evolve(library.profile("second"), gpus=(0,))
+    server = library.host("sim").launch(elsewhere, name="elsewhere", verify=False)
+    before = server.facts().launch_id
+
+    report = library.nightly().run()
+
+    assert found(report, "speed:baseline").state == "pass"
+    assert server.facts().launch_id == before
+
+
 def test_it_waits_until_the_gpus_are_free(boxes: Boxes) -> None:
     """`wait`: the holder ends by himself, and the profile is measured."""
     library = boxes.open("profiles: [baseline], busy: wait, wait_limit_s: 60")

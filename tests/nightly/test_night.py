@@ -95,6 +95,18 @@ def test_a_night_of_a_clock_that_was_wrong_is_no_last_night(boxes: Boxes) -> Non
     assert seen == [["machine"], [], []]
 
 
+def test_a_short_history_is_of_nights_that_were_before(boxes: Boxes) -> None:
+    """A night of a clock that was ahead takes no night's place in the reports."""
+    suite = "profiles: [], history_nights: 1"
+    boxes.open(suite).nightly().run(now=lambda: "2099-01-01T00:00:00Z")
+    first = boxes.night(suite)
+
+    second = boxes.night(suite)
+
+    assert first.history == ()
+    assert [night.uuid for night in second.history] == [first.night.uuid]
+
+
 def test_a_profile_that_fails_costs_the_next_one_nothing(boxes: Boxes) -> None:
     """The first server dies: that is told with its cause, and the second is measured."""
     report = boxes.night("profiles: [baseline, second]", sim="fail: oom")

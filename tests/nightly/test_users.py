@@ -10,7 +10,7 @@ from eagleops.gpu import Gpu
 from eagleops.process import Process, Viewpoint
 from eagleops.server import ServerFacts
 from eagleops.snapshot import MachineFacts, Snapshot, container_processes
-from eagleops.workflows.nightly.users import server_name, users_of
+from eagleops.workflows.nightly.users import narrowed, server_name, users_of
 
 IDLE_MIB = 100
 
@@ -142,6 +142,35 @@ def test_a_container_that_does_not_see_its_own_processes_is_told_by_its_host() -
 
     assert [one.pid for one in users.others] == [7, 501]
     assert users.foreign == ()
+
+
+def test_of_some_gpus_their_own_users_count() -> None:
+    """Jobs, servers and memory on other GPUs are left out; a server that begins may take any."""
+    seen = look(
+        process(11, 0, server="elsewhere"),
+        process(12, 1, 0, server="both"),
+        process(42, 0),
+        process(43, 0, 1),
+        gpus=(gpu(0, used_mib=9000), gpu(1, used_mib=4), gpu(2, used_mib=9000)),
+        servers=[server("elsewhere"), server("both"), server("begins", "starting")],
+    )
+    users = users_of(narrowed(seen, [1]), None, IDLE_MIB)
+
+    assert [one.name for one in users.servers] == ["both", "begins"]
+    assert [one.pid for one in users.others] == [43]
+    assert users.unseen == ()
+    assert set(users.levels) == {"1"}
+    assert users_of(narrowed(seen, None), None, IDLE_MIB) == users_of(seen, None, IDLE_MIB)
+
+
+def test_whom_a_reset_would_end_besides() -> None:
+    """Those of all GPUs, without those of the GPUs that were asked for."""
+    seen = look(process(42, 0), process(43, 1), process(44, 0, container="7"))
+    every = users_of(seen, None, IDLE_MIB)
+
+    beside = every.without(users_of(narrowed(seen, [1]), None, IDLE_MIB))
+
+    assert [one.pid for one in (*beside.others, *beside.foreign)] == [42]
 
 
 def test_a_server_s_name_is_one_that_a_server_may_have() -> None:

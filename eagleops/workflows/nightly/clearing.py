@@ -14,6 +14,7 @@ they can be, and do not work at that moment. What a dead server left behind is e
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 
 import attrs
 
@@ -63,8 +64,12 @@ class Clearing:
     stopped: list[str] = attrs.field(factory=list, init=False)
     _ways: dict[str, WayBack | None] = attrs.field(factory=dict, init=False)
 
-    def free(self) -> dict[str, int]:
+    def free(self, gpus: Collection[int] | None = None) -> dict[str, int]:
         """Makes the GPUs free as the suite allows.
+
+        Args:
+            gpus: The indices of those that are needed; None for all. Who uses others is left
+                alone.
 
         Returns:
             The memory at which each of them counts as free, in MiB by its index.
@@ -74,9 +79,9 @@ class Clearing:
             Unreachable: if the machine was lost.
         """
         suite = self.visit.suite
-        users = self.visit.settled_users()
+        users = self.visit.settled_users(gpus)
         if suite.busy == "wait":
-            users = self._waited(users)
+            users = self._waited(users, gpus)
         blockers = self._blockers(users)
         if blockers:
             raise self._refusal(users, blockers)
@@ -85,8 +90,8 @@ class Clearing:
         self._end_stale(users)
         left = users.others or (users.servers and not suite.restore)
         if suite.busy == "force" and left:
-            self._reset(users)
-        now = self.visit.users()
+            self._reset(users, gpus)
+        now = self.visit.users(gpus)
         if now.anybody:  # somebody came meanwhile
             raise Busy(f"used by {now.words}", now)
         return self._drained(now)
@@ -121,7 +126,7 @@ class Clearing:
             self._ways[server.launch_id] = way_back(self.visit, server)
         return self._ways[server.launch_id]
 
-    def _waited(self, users: Users) -> Users:
+    def _waited(self, users: Users, gpus: Collection[int] | None) -> Users:
         """Waits until nothing keeps the GPUs from being cleared, or the limit has passed."""
         visit, limit_s = self.visit, self.visit.suite.wait_limit_s
         if not self._blockers(users):
@@ -133,7 +138,7 @@ class Clearing:
             visit.progress(Step("wait", state))
             visit.watch.pause(min(pause_s, limit_s - self.waited_s))
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-            users = visit.users()
+            users = visit.users(gpus)
             self.waited_s = before_s + time.monotonic() - began_s
         return users
 
@@ -158,7 +163,7 @@ class Clearing:
             if not ended.ok:
                 raise Busy(ended.view().conclusion.text, users)
             self.stopped.append(server.name)
-        if users.servers:
+        if users.servers and not visit.users().anybody:
             with visit.guarded("xid"):
                 looking.idle_again(visit)
 
@@ -168,7 +173,11 @@ class Clearing:
             if not ended.ok:
                 raise Busy(ended.view().conclusion.text, users)
 
-    def _reset(self, users: Users) -> None:
+    def _reset(self, users: Users, gpus: Collection[int] | None) -> None:
+        beside = self.visit.users().without(users)
+        if gpus is not None and beside.anybody:
+            words = f"used by {users.words}; a reset would end {beside.words} too"
+            raise Busy(f"{words}, whose GPUs are not asked for", users)
         try:
             done = reset(self.visit.machine, progress=self.visit.progress)
         except CannotTell as blind:

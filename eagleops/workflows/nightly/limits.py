@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import queue
 import threading
 import time
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Callable, Iterator
+from typing import Literal, TypeVar, cast
 
 import attrs
 
 Reason = Literal["time_limit", "interrupted"]
+T = TypeVar("T")
+POLL_S = 0.1
 
 
 @attrs.define(eq=False, slots=False)
@@ -94,6 +97,33 @@ class Watch:
             yield
         finally:
             self._shielded = before
+
+    def beside(self, work: Callable[[], T]) -> T:
+        """Does work that feels no pulse, on a thread of its own, and returns what it gives.
+
+        Where the night is over the thread is left behind: whoever ends what it waits for (a
+        server, say) ends it too, and nobody hears what became of it.
+
+        Raises:
+            Ended: if the night is over first.
+            BaseException: what the work raised.
+        """
+        answers: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
+
+        def run() -> None:
+            try:
+                answers.put((work(), None))
+            except BaseException as error:  # noqa: BLE001 - it is raised where it was asked for
+                answers.put((None, error))
+
+        threading.Thread(target=run, name="nightly, beside", daemon=True).start()
+        while True:
+            with contextlib.suppress(queue.Empty):
+                answer, error = answers.get(timeout=POLL_S)
+                if error is not None:
+                    raise error
+                return cast("T", answer)
+            self()
 
     def pause(self, seconds: float) -> None:
         """Waits, and no longer than the night lasts.

@@ -71,6 +71,14 @@ class NightLog:
                 return told, night.began_utc
         return None, ""
 
+    def history(self, limit: int) -> tuple[Night, ...]:
+        """The latest nights that were told before this one, the oldest first.
+
+        One that began after this night is passed over: a clock was wrong.
+        """
+        earlier = [night for night in self.told_before if night.order < self.night.order]
+        return tuple(earlier[-limit:])
+
     def journal(self, host: str) -> Mapping[str, Any]:
         """What must be put right on that host, and what has been done."""
         with self._lock:

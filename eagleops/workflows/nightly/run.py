@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,6 +20,7 @@ from eagleops.machine import Machine
 from eagleops.nights.faults import news
 from eagleops.nights.night import Night, Outcome
 from eagleops.nights.store import NightStore
+from eagleops.remote import process_table
 from eagleops.workflows.nightly.figures import CHECKS, trend_of
 from eagleops.workflows.nightly.host_pass import HostPass
 from eagleops.workflows.nightly.limits import Limits
@@ -98,7 +99,7 @@ def nightly(
         report = NightReport(
             night,
             news((*log.told_before, night), night),
-            log.told_before[-suite.history_nights :],
+            log.history(suite.history_nights),
             visits.trends(),
             notice="\n".join(filter(None, (*visits.notices(), log.trouble, store.notice))),
         )
@@ -122,7 +123,7 @@ def _begun(plan: NightPlan, store: NightStore, *, fresh: bool, now: Callable[[],
         uuid=new_uuid(),
         began_utc=began_utc,
         client=socket.gethostname(),
-        user=_user(),
+        user=process_table.user(os.geteuid()),
         eagleops=__version__,
         hosts=plan.hosts,
         asked=plan.asked,
@@ -274,10 +275,3 @@ def _headings_only(progress: Progress) -> Progress:
                 progress(step)
 
     return tell
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user id without a name
-        return ""

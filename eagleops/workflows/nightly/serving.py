@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from eagleops.errors import (
     CannotTell,
@@ -48,8 +48,8 @@ def serve(visit: Visit, clearing: Clearing, check: ProfileCheck, profile: Profil
     visit.heading(f"profile {name}")
     with visit.guarded("launch", name):
         try:
-            levels = clearing.free()
-            _tell_free(visit, clearing)
+            levels = clearing.free(profile.gpus)
+            _tell_free(visit, clearing, profile.gpus)
             _in_turn(visit, check, profile, levels)
         except Busy as busy:
             tell_busy(visit, busy)
@@ -60,12 +60,14 @@ def serve(visit: Visit, clearing: Clearing, check: ProfileCheck, profile: Profil
 
 
 def run_commands(visit: Visit, clearing: Clearing) -> None:
-    """The user's own commands, on GPUs that nobody uses: they may need them.
+    """The user's own commands: first those that disturb nobody, then those on idle GPUs.
 
     Raises:
         Unreachable: if the machine was lost.
     """
-    left = [name for name in commands.names(visit.suite) if visit.once(f"command:{name}")]
+    for name in _left(visit, needs_idle_gpus=False):
+        commands.run(visit, name)
+    left = _left(visit, needs_idle_gpus=True)
     if not left:
         return
     visit.heading("commands")
@@ -81,15 +83,22 @@ def run_commands(visit: Visit, clearing: Clearing) -> None:
         commands.run(visit, name)
 
 
+def _left(visit: Visit, *, needs_idle_gpus: bool) -> list[str]:
+    """The commands of that kind that were not run yet in this night."""
+    found = commands.names(visit.suite, needs_idle_gpus=needs_idle_gpus)
+    return [name for name in found if visit.once(f"command:{name}")]
+
+
 def tell_busy(visit: Visit, busy: Busy) -> None:
     """Says who uses the GPUs, and that nobody was disturbed."""
     visit.skipped("busy", f"the GPUs are {busy.words}", facts=busy.users.to_dict())
 
 
-def _tell_free(visit: Visit, clearing: Clearing) -> None:
+def _tell_free(visit: Visit, clearing: Clearing, gpus: Collection[int] | None = None) -> None:
     if visit.log.night.finding(visit.host, "busy") is None:
         stopped = ", ".join(clearing.stopped)
-        told = f"stopped for the night: {stopped}" if stopped else "nobody uses the GPUs"
+        which = "the GPUs" if gpus is None else f"GPU {', '.join(map(str, gpus))}"
+        told = f"stopped for the night: {stopped}" if stopped else f"nobody uses {which}"
         visit.passed("busy", told)
 
 
@@ -129,7 +138,7 @@ def _launched(visit: Visit, profile: Profile, levels: Mapping[str, int]) -> Laun
         raise
     except OperationFailed as failed:
         if failed.kind in _IN_USE:
-            raise Busy(f"used: {failed.problem}", visit.users()) from failed
+            raise Busy(f"used: {failed.problem}", visit.users(profile.gpus)) from failed
         visit.faulty("launch", _words(failed), name)
     except ServerNotReady as late:
         visit.watch()  # it may be the night's own limit
@@ -175,13 +184,16 @@ def _measured(visit: Visit, name: str, launched: LaunchReport) -> BenchResult | 
     while not visit.measuring.acquire(timeout=LOCK_POLL_S):
         visit.watch()
     try:
-        return bench_and_record(
-            visit.ledger,
-            visit.machine,
-            launched.server.name,
-            settings,
-            progress=visit.progress,
-            **visit.bench_settings,
+        # An answer that does not come must not keep a night from its end.
+        return visit.watch.beside(
+            lambda: bench_and_record(
+                visit.ledger,
+                visit.machine,
+                launched.server.name,
+                settings,
+                progress=visit.progress,
+                **visit.bench_settings,
+            )
         )
     except CannotTell as blind:
         facts = {CANNOT_TELL: True}

@@ -12,7 +12,7 @@ job that somebody left running with nohup look alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import attrs
@@ -72,6 +72,15 @@ class Users:
         more = len(told) - MOST_NAMED
         return ", ".join(told[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
+    def without(self, others: Users) -> Users:
+        """Those that a reset might end, and that are not among ``others``."""
+        servers = {server.name for server in others.servers}
+        pids = {process.pid for process in others.others}
+        return Users(
+            servers=tuple(one for one in self.servers if one.name not in servers),
+            others=tuple(one for one in self.others if one.pid not in pids),
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The users as a finding's facts."""
         return {
@@ -88,6 +97,29 @@ class Users:
             ],
             "unseen_mib": {str(gpu.index): gpu.used_mib for gpu in self.unseen},
         }
+
+
+def narrowed(look: Snapshot, indices: Collection[int] | None) -> Snapshot:
+    """What was seen, as far as it concerns some of the GPUs; None for all of them.
+
+    A process that holds none of them has no GPU in it, and counts as none of their users.
+    """
+    if indices is None:
+        return look
+    chosen = frozenset(indices)
+
+    def of_chosen(process: Process) -> Process:
+        held = tuple(index for index in process.gpu_devices if index in chosen)
+        return attrs.evolve(process, gpu_devices=held)
+
+    elsewhere = {p.server for p in look.processes if p.gpu_devices}
+    elsewhere -= {p.server for p in look.processes if chosen.intersection(p.gpu_devices)}
+    return attrs.evolve(
+        look,
+        gpus=tuple(gpu for gpu in look.gpus if gpu.index in chosen),
+        processes=tuple(map(of_chosen, look.processes)),
+        servers=tuple(server for server in look.servers if server.name not in elsewhere),
+    )
 
 
 def users_of(look: Snapshot, host: Snapshot | None, idle_mib: int) -> Users:

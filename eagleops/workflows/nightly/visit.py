@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from eagleops.workflows.drain import drain
 from eagleops.workflows.nightly.limits import Ended, Watch
 from eagleops.workflows.nightly.night_log import NightLog
 from eagleops.workflows.nightly.report import CANNOT_TELL
-from eagleops.workflows.nightly.users import Users, users_of
+from eagleops.workflows.nightly.users import Users, narrowed, users_of
 from eagleops.workflows.progress import Progress, Step
 
 # A trillion parameters' memory drains in a few seconds once its holder has gone.
@@ -125,29 +125,36 @@ class Visit:
         self.watch()
         return not self.log.is_done(self.host, step)
 
-    def users(self) -> Users:
+    def users(self, gpus: Collection[int] | None = None) -> Users:
         """Who uses the GPUs now.
+
+        Args:
+            gpus: The indices of those that matter; None for all.
 
         Raises:
             Unreachable: if the host cannot be asked.
         """
-        look = Snapshot.from_dict(self.machine.call("snapshot"))
-        return users_of(look, self._outer_look(), self.machine.entry.idle_mib)
+        look = narrowed(Snapshot.from_dict(self.machine.call("snapshot")), gpus)
+        outer = self._outer_look()
+        if outer is not None and gpus is not None:
+            here = {gpu.uuid for gpu in look.gpus}
+            outer = narrowed(outer, [gpu.index for gpu in outer.gpus if gpu.uuid in here])
+        return users_of(look, outer, self.machine.entry.idle_mib)
 
-    def settled_users(self) -> Users:
+    def settled_users(self, gpus: Collection[int] | None = None) -> Users:
         """The same, once memory that nobody holds has had the time to drain.
 
         Raises:
             Unreachable: if the host cannot be asked.
         """
-        users = self.users()
+        users = self.users(gpus)
         if not users.unseen or self._settled:
             return users
         self._settled = True  # what has not drained by then never will
         look = Snapshot.from_dict(self.machine.call("snapshot", servers=False))
         with contextlib.suppress(OperationFailed):  # unreadable GPUs are told by others
             drain(self.machine, look, users.levels, timeout_s=SETTLE_S, progress=self.progress)
-        return self.users()
+        return self.users(gpus)
 
     def _outer_look(self) -> Snapshot | None:
         """What a container's host sees; None where it is none, or its host cannot be asked."""
