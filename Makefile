@@ -76,7 +76,7 @@ test-real: packages $(VENV)/installed-dev
 
 nights: $(VENV)/installed-dev
 	@mkdir -p build/nights
-	EAGLEOPS_NIGHTS=$(CURDIR)/build/nights $(BIN)/pytest -m sixty_nights tests/sixty_nights
+	RECORD_NIGHTS=$(CURDIR)/build/nights $(BIN)/pytest -m sixty_nights tests/sixty_nights
 	$(BIN)/python tests/sixty_nights/page.py build/nights/60.json docs/reference/sixty-nights.md
 
 clean:

@@ -57,7 +57,7 @@ def lived(request, tmp_path_factory) -> Iterator[tuple[Nights, list[dict[str, An
 
 def keep(box: Nights, took_s: float) -> None:
     """Writes down what the nights told, for the page that `make nights` makes."""
-    if folder := os.environ.get("EAGLEOPS_NIGHTS"):
+    if folder := os.environ.get("RECORD_NIGHTS"):
         told = [night_as_row(number, report) for number, report in box.told.items()]
         body = {
             "nights": told,
