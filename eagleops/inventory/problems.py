@@ -10,6 +10,7 @@ import attrs
 from eagleops.errors import InventoryError
 
 _NEAR = "Did you mean "
+_ALL = "There are"
 
 
 @attrs.frozen(order=True)
@@ -61,6 +62,8 @@ def nearest(name: str, known: Iterable[str], lead: str = "It is one of") -> str:
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if near:
         return f"{_NEAR}{near[0]}?"
+    if len(names) == 1 and lead == _ALL:
+        return f"There is only {names[0]}."
     return f"{lead} {', '.join(names)}." if names else ""
 
 

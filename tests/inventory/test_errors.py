@@ -170,7 +170,7 @@ SECTIONS = {
     ),
     "group of unknowns": (
         "groups:\n  g:\n    - box\n    - zzz\n",
-        "hosts.yaml:5: groups.g[1]: there is no host or container zzz\nThere are box.",
+        "hosts.yaml:5: groups.g[1]: there is no host or container zzz\nThere is only box.",
     ),
     "a member twice": (
         "groups: {g: [box, box]}\n",

@@ -151,7 +151,7 @@ def test_a_name_that_is_no_target_is_told(inventory, name, expected) -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "expected"),
     [
-        ("q", ProfileError, "hosts.yaml: there is no profile q\nThere are p."),
+        ("q", ProfileError, "hosts.yaml: there is no profile q\nThere is only p."),
         (
             "base",
             ProfileError,
