@@ -18,6 +18,7 @@ import pytest
 import eagleops
 from eagleops.errors import EagleError, NightsError
 from eagleops.inventory import HostEntry
+from eagleops.library.nightly import Nights
 from eagleops.machine import Machine
 from eagleops.nights.night import Night
 from eagleops.nights.store import NightStore
@@ -334,6 +335,51 @@ def test_a_library_s_machines_feel_no_night_afterwards(boxes: Boxes) -> None:
     library.nightly().run()
 
     assert machine.pulse is before
+
+
+def cut_off(boxes: Boxes, suite: str, **settings: Any) -> Nights:
+    """A night whose client dies when all is looked at."""
+    library = boxes.open(suite, **settings)
+    nights = library.nightly()
+
+    def die(_report: NightReport, _keep: Callable[..., None]) -> NightReport:
+        raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError):
+        nightly(
+            lambda name: library.host(name).machine,
+            library.inventory,
+            nights.suite,
+            store=nights.store,
+            ledger=nights.ledger,
+            tell=die,
+        )
+    return nights
+
+
+def test_a_night_is_taken_up_with_what_hosts_yaml_asks_by_then(boxes: Boxes) -> None:
+    """A profile that has gone meanwhile is no longer asked for; one that came is measured."""
+    cut_off(boxes, "profiles: [second], checks: {disk: off}")
+
+    report = boxes.night("profiles: [baseline]")
+
+    assert "was taken up" in report.notice
+    assert found(report, "speed:baseline").state == "pass"
+    assert "launch:baseline" in report.night.asked["sim"]
+    assert "launch:second" not in report.night.asked["sim"]
+
+
+def test_what_is_left_on_a_host_that_the_suite_has_no_more_is_told(boxes: Boxes) -> None:
+    """Nobody puts it right: a person is told where to look."""
+    nights = cut_off(boxes, "hosts: [sim, twin], profiles: []", hosts=("sim", "twin"))
+    night = nights.store.latest("default", 1)[0]
+    left = attrs.evolve(night, journal={"twin": {"launched": "nightly-baseline"}})
+    nights.store.write(left)
+
+    report = boxes.night("profiles: []")
+
+    assert "the suite has it no more" in report.notice
+    assert "eagleops status --host twin" in report.notice
 
 
 def test_a_night_whose_telling_fails_is_told_by_the_next_call(boxes: Boxes) -> None:

@@ -145,6 +145,19 @@ def test_somebody_who_comes_between_the_look_and_the_launch_is_left_alone(boxes:
     assert report.exit_status == 0
 
 
+@pytest.mark.parametrize("stage", ["ready", "bench"])
+def test_somebody_who_takes_the_gpus_from_a_night_has_them(boxes: Boxes, stage: str) -> None:
+    """A person's launch ends the night's server: that is no fault of the profile."""
+    library = boxes.open(sim="fail: hang" if stage == "ready" else "")
+    take = lambda: library.host("sim").launch(library.profile("second"), verify=False)  # noqa: E731
+
+    report = library.nightly().run(progress=at(stage, take))
+
+    assert "server second (ready" in found(report, "busy").message
+    assert report.exit_status == 0
+    assert boxes.servers() == {"second": "ready"}
+
+
 def test_a_server_that_answers_at_this_moment_is_left_alone(boxes: Boxes) -> None:
     """`restore` stops no server whose GPUs are at work."""
     library = boxes.open("profiles: [baseline], restore: true")
@@ -229,6 +242,21 @@ def test_what_ran_before_runs_again(boxes: Boxes, recorded: bool) -> None:
     assert now.launch_id != before.launch_id
     assert (now.profile, now.port) == (before.profile, before.port)
     assert report.night.journal == {}
+
+
+def test_a_server_that_is_merely_called_like_a_night_s_is_its_owner_s(boxes: Boxes) -> None:
+    """A profile `nightly-mine` of the user's own: its server is left alone."""
+    file = boxes.write()
+    file.write_text(file.read_text().replace("  second:", "  nightly-mine:"))
+    with load(file) as library:
+        server = library.host("sim").launch(library.profile("nightly-mine"), verify=False)
+
+        report = library.nightly().run()
+
+        assert "nightly-mine serves" in found(report, "busy").message
+        assert found(report, "launch:baseline").state == "skip"
+        assert server.facts().state == "ready"
+        server.stop(grace_s=0.1)
 
 
 def test_a_server_that_cannot_be_started_again_is_not_stopped(boxes: Boxes) -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from eagleops.errors import UsageError
 from eagleops.ledger import Ledger
+from eagleops.library import load
 from eagleops.nights.store import NightStore
-from nightly.boxes import SECRET, Boxes, found, states
+from nightly.boxes import SECRET, Boxes, at, found, states
 
 
 def test_a_sound_night_passes_and_is_kept_with_its_reports(boxes: Boxes) -> None:
@@ -119,6 +120,16 @@ def test_a_profile_that_fails_costs_the_next_one_nothing(boxes: Boxes) -> None:
     assert boxes.servers() == {}
 
 
+def test_a_ledger_that_is_damaged_meanwhile_is_told(boxes: Boxes) -> None:
+    """It is set aside, with the profile's history in it: somebody must know by the morning."""
+    ledger = boxes.folder / "ledger.db"
+
+    report = boxes.open().nightly().run(progress=at("bench", lambda: ledger.write_bytes(b"no")))
+
+    assert "ledger.db.damaged-" in report.notice
+    assert found(report, "speed:baseline").state == "pass"
+
+
 def test_a_server_that_dies_under_its_requests_is_told_so(boxes: Boxes) -> None:
     """It was ready, and could not be measured."""
     report = boxes.night(sim="fail: serve")
@@ -185,6 +196,30 @@ def test_hosts_of_their_own_are_looked_at_side_by_side(boxes: Boxes) -> None:
     assert set(states(report, "sim")) == set(states(report, "two"))
     assert report.night.hosts == ("sim", "two")
     assert report.ok
+
+
+def test_hosts_of_one_machine_are_looked_at_one_after_the_other(boxes: Boxes) -> None:
+    """Two names of one machine: both are measured, neither finds the other at it."""
+    file = boxes.write("hosts: [sim, twin], profiles: []", hosts=("sim", "twin"))
+    file.write_text(file.read_text().replace("box-twin", "box-sim"))
+    with load(file) as library:
+        report = library.nightly().run()
+
+    assert [found(report, "busy", host).state for host in ("sim", "twin")] == ["pass", "pass"]
+
+
+def test_a_host_that_cannot_be_held_costs_the_others_nothing(boxes: Boxes) -> None:
+    """No state can be written there: that is told of it, and the other is looked at."""
+    library = boxes.open("hosts: [sim, twin], profiles: []", hosts=("sim", "twin"))
+    state = Path(boxes.box("twin").layout.state, "eagleops")
+    state.write_text("no folder")
+
+    report = library.nightly().run()
+
+    assert found(report, "disk").state == "pass"
+    assert found(report, "busy", "twin").state == "skip"
+    assert report.exit_status == 3
+    state.unlink()
 
 
 def test_one_host_of_a_suite_can_be_looked_at_alone(boxes: Boxes) -> None:

@@ -123,7 +123,8 @@ def pcie(host: str, gpus: Gpus, rule: Rule) -> Finding:
             look.bad(gpu, f"repeated {rate:.0f} PCIe packets a minute since the last night")
     way_out = _NARROW if look.bad_words else ""
     if OFF_THE_BUS in (gpus.problem or ""):
-        look.bad_words.append((gpus.problem or "").rstrip("."))
+        # Which one, why and what helps is `doctor`'s to tell, once.
+        look.bad_words.append("a GPU has fallen off the bus: see doctor:gpus")
     elif gpus.gone:
         way_out = f"{way_out} {_GONE}".strip()
         for gpu in gpus.gone:

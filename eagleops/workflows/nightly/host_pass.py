@@ -13,6 +13,7 @@ from eagleops.workflows.nightly import changes, commands, looking, serving
 from eagleops.workflows.nightly.clearing import Busy, Clearing
 from eagleops.workflows.nightly.holding import Hold, held
 from eagleops.workflows.nightly.limits import Ended
+from eagleops.workflows.nightly.report import CANNOT_TELL
 from eagleops.workflows.nightly.restoring import end_launched, put_right
 from eagleops.workflows.nightly.users import Users
 from eagleops.workflows.nightly.visit import Visit
@@ -45,6 +46,7 @@ class HostPass:
             self._knock()
         except Ended as ended:
             self.ended = ended
+            self._left_out(ended)
             return
         except Unreachable as error:
             self._unreachable(error, "cannot be reached")
@@ -60,6 +62,10 @@ class HostPass:
             self._lost += 1
             self._unreachable(error, "was lost")
             return self._lost > TRIES
+        except EagleError as error:
+            # Other hosts have their own night.
+            why = f"could not be looked at, or not be put right: {' '.join(str(error).split())}"
+            self.visit.skipped("busy", why, facts={CANNOT_TELL: True})
         return True
 
     def _knock(self) -> None:

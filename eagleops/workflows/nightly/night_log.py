@@ -30,7 +30,8 @@ class NightLog:
             first.
         told_before: All that were told, without what they saw: what is news follows from them.
         taken_up: Whether the night had been cut off.
-        left_over: What older nights had left to be put right, in words.
+        notices: What a person should know besides: what older nights had left to be put right,
+            what became of a ledger.
         secrets: Values that must not be kept whatever name they stand under.
         trouble: Why what was found could not be kept; empty where it was.
         trends: The history of each figure that was judged, by host, profile and metric.
@@ -43,7 +44,7 @@ class NightLog:
     taken_up: bool = False
     secrets: tuple[str, ...] = attrs.field(default=(), repr=False)
     trouble: str = attrs.field(default="", init=False)
-    left_over: list[str] = attrs.field(factory=list, init=False)
+    notices: list[str] = attrs.field(factory=list, init=False)
     trends: dict[tuple[str, str, str], TrendReport] = attrs.field(factory=dict, init=False)
     _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)
 
@@ -53,6 +54,12 @@ class NightLog:
             kept = {(finding.host, finding.id): finding for finding in self.night.findings}
             kept.update({(finding.host, finding.id): finding for finding in findings})
             self._write(findings=tuple(kept.values()))
+
+    def notice(self, words: str) -> None:
+        """Keeps what a person should know besides, once."""
+        with self._lock:
+            if words and words not in self.notices:
+                self.notices.append(words)
 
     def keep(self, host: str, **facts: Any) -> None:
         """Keeps what later nights of that host are compared with."""

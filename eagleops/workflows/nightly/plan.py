@@ -27,8 +27,8 @@ class NightPlan:
     Attributes:
         hosts: Those that it looks at.
         profiles: What it launches, in order, each with what the suite says of it.
-        machine_of: Per host the machine that it stands on: hosts of one are looked at one after
-            the other.
+        machine_of: Per host a name of the machine that it stands on: hosts of one are looked
+            at one after the other.
         asked: As in :class:`~eagleops.nights.night.Night`.
         take_up: When the night began that would be taken up; None for none.
     """
@@ -166,15 +166,20 @@ def plan_night(inventory: Inventory, suite: SuiteEntry, hosts: Sequence[str] = (
         suite=suite,
         hosts=names,
         profiles=profiles,
-        machine_of={
-            name: entry.on if isinstance(entry, ContainerEntry) else name
-            for name, entry in every.items()
-        },
+        machine_of={name: _machine(inventory, entry) for name, entry in every.items()},
         asked={
             name: tuple(c for c in checks if c not in _pointless(suite, entry))
             for name, entry in every.items()
         },
     )
+
+
+def _machine(inventory: Inventory, entry: HostEntry | ContainerEntry) -> str:
+    """What tells the machine that an entry stands on from another; several may name one."""
+    host = inventory.hosts[entry.on] if isinstance(entry, ContainerEntry) else entry
+    if host.transport == "ssh":
+        return f"ssh {host.address.rpartition('@')[2]}"
+    return f"sim {host.sim.directory}" if host.transport == "sim" else host.transport
 
 
 def _pointless(suite: SuiteEntry, entry: HostEntry | ContainerEntry) -> set[str]:

@@ -17,7 +17,7 @@ from eagleops.workflows.bench_record import run_of
 from eagleops.workflows.launch import LaunchReport
 from eagleops.workflows.nightly.limits import Ended
 from eagleops.workflows.nightly.night_log import LAUNCHED, RESTORE
-from eagleops.workflows.nightly.users import NIGHTLY
+from eagleops.workflows.nightly.users import NIGHTLY, is_of_a_night, server_name
 from eagleops.workflows.nightly.visit import Visit
 from eagleops.workflows.record import launch_and_record
 from eagleops.workflows.reproduce import plan_reproduction, reproduce
@@ -106,7 +106,7 @@ def end_launched(visit: Visit) -> None:
     _land(visit)
     for told in visit.machine.call("servers")["servers"]:
         server = ServerFacts.from_dict(told)
-        if not server.name.startswith(NIGHTLY) or not (server.is_alive or server.tree):
+        if not is_of_a_night(server) or not (server.is_alive or server.tree):
             continue
         ended = stop(visit.machine, server.name, progress=visit.progress)
         if not ended.ok:
@@ -122,14 +122,15 @@ def _land(visit: Visit) -> None:
     that made it: where the link died without a word, that is ended.
     """
     deadline = time.monotonic() + LANDING_S
-    while (holder := _in_the_air(visit)) is not None and time.monotonic() < deadline:
+    while (holder := in_the_air(visit)) is not None and time.monotonic() < deadline:
         visit.watch.pause(LANDING_POLL_S)
-    if holder is not None and str(holder["name"]).startswith(NIGHTLY):
+    nights = {server_name(profile) for profile in visit.inventory.profiles}
+    if holder is not None and holder["name"] in nights:
         target = {name: holder[name] for name in ("pid", "start_ticks")}
         visit.machine.call("kill", targets=[target], grace_s=1.0)
 
 
-def _in_the_air(visit: Visit) -> Mapping[str, Any] | None:
+def in_the_air(visit: Visit) -> Mapping[str, Any] | None:
     """Who holds the machine for a launch; None for nobody."""
     launch_id = secrets.token_hex(16)
     try:

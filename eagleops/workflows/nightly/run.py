@@ -41,7 +41,7 @@ REGAIN_S = 120.0
 # Nights whose facts a host is compared with: one that was dead for so long is new.
 NIGHTS_WITH_FACTS = 30
 # How far back a night is looked for that left something to be put right.
-NIGHTS_WITH_LEFTOVERS = 5
+NIGHTS_WITH_LEFTOVERS = 30
 POLL_S = 0.2
 
 
@@ -117,7 +117,10 @@ def _begun(plan: NightPlan, store: NightStore, *, fresh: bool, now: Callable[[],
     with_facts = store.history(suite.name, NIGHTS_WITH_FACTS)
     found = None if fresh else store.unfinished(suite.name, suite.resume_within_s, began_utc)
     if found is not None and found.hosts == plan.hosts:
-        return NightLog(store, found, with_facts, told_before, taken_up=True, secrets=plan.secrets)
+        now_asked = attrs.evolve(found, asked=plan.asked)  # hosts.yaml may be another by now
+        return NightLog(
+            store, now_asked, with_facts, told_before, taken_up=True, secrets=plan.secrets
+        )
     night = Night(
         suite=suite.name,
         uuid=new_uuid(),
@@ -136,11 +139,15 @@ def _begun(plan: NightPlan, store: NightStore, *, fresh: bool, now: Callable[[],
 def _take_over(log: NightLog, nights: Iterable[Night]) -> None:
     """Notes tonight what older nights have left to be put right, and there no longer."""
     for old in nights:
-        left = {host: of for host, of in unsettled(old).items() if host in log.night.hosts}
+        every = unsettled(old)
+        left = {host: of for host, of in every.items() if host in log.night.hosts}
+        for host in every.keys() - log.night.asked.keys():
+            told = f"{host}: the night of {old.began_utc[:16]} left it as it was, and the suite "
+            log.notice(f"{told}has it no more. Look: eagleops status --host {host}")
         for host, entries in left.items():
             mine = log.journal(host)
             log.note(host, **{name: mine.get(name) or entry for name, entry in entries.items()})
-            log.left_over.append(f"{host}: the night of {old.began_utc[:16]} left it as it was")
+            log.notice(f"{host}: the night of {old.began_utc[:16]} left it as it was")
         if left:
             log.store.write(without(old, left))
 
@@ -204,7 +211,7 @@ class _Visits:
             f"{host}: not put right yet; the next night does it"
             for host in unsettled(self.log.night)
         ]
-        return (*filter(None, (taken_up,)), *self.log.left_over, *left)
+        return (*filter(None, (taken_up,)), *self.log.notices, *left)
 
     def _groups(self) -> list[list[str]]:
         """Hosts by the machine that they stand on."""

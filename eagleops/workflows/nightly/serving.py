@@ -25,7 +25,7 @@ from eagleops.workflows.nightly.clearing import Busy, Clearing
 from eagleops.workflows.nightly.figures import judge
 from eagleops.workflows.nightly.night_log import LAUNCHED
 from eagleops.workflows.nightly.report import CANNOT_TELL
-from eagleops.workflows.nightly.restoring import end_launched
+from eagleops.workflows.nightly.restoring import end_launched, in_the_air
 from eagleops.workflows.nightly.users import server_name
 from eagleops.workflows.nightly.visit import Visit
 from eagleops.workflows.record import launch_and_record
@@ -114,8 +114,14 @@ def _in_turn(
         for kind in ("throttling", "speed"):
             visit.skipped(kind, why, name, run_id=launched.run_id)
         return
-    measured = _measured(visit, name, launched)
+    try:
+        measured = _measured(visit, profile, launched)
+    except Busy as busy:
+        tell_busy(visit, busy)
+        visit.skipped("speed", "somebody came meanwhile: see `busy`", name, run_id=launched.run_id)
+        return
     if measured is not None:
+        visit.log.notice(measured.notice)
         judge(visit, check, measured)
 
 
@@ -144,12 +150,14 @@ def _launched(visit: Visit, profile: Profile, levels: Mapping[str, int]) -> Laun
         visit.watch()  # it may be the night's own limit
         visit.faulty("launch", f"{late.problem}. The night has ended it.", name)
     except ServerDied as died:
+        _refuse_company(visit, profile, died)
         visit.faulty("launch", _words(died), name, facts={"log_tail": list(died.log_tail[-10:])})
     except CannotTell as blind:
         visit.warned("launch", _words(blind), name, facts={CANNOT_TELL: True})
     except EagleError as error:
         visit.faulty("launch", _words(error), name)
     else:
+        visit.log.notice(report.notice)
         ready_s = report.ready_s or 0.0
         message = f"ready after {ready_s:.1f} s"
         visit.passed(
@@ -178,7 +186,8 @@ def _environment(visit: Visit, name: str, launched: LaunchReport) -> bool:
     return status != 1
 
 
-def _measured(visit: Visit, name: str, launched: LaunchReport) -> BenchResult | None:
+def _measured(visit: Visit, profile: Profile, launched: LaunchReport) -> BenchResult | None:
+    name = profile.name
     asked = visit.suite.measure
     settings = Settings(asked.runs, asked.tokens, asked.warmups, prompts.prompt(asked.prompt))
     while not visit.measuring.acquire(timeout=LOCK_POLL_S):
@@ -199,11 +208,30 @@ def _measured(visit: Visit, name: str, launched: LaunchReport) -> BenchResult | 
         facts = {CANNOT_TELL: True}
         visit.skipped("speed", _words(blind), name, run_id=launched.run_id, facts=facts)
     except CheckFailed as failed:
+        _refuse_company(visit, profile, failed)
         message = f"could not be measured: {_words(failed)}"
         visit.faulty("speed", message, name, run_id=launched.run_id)
     finally:
         visit.measuring.release()
     return None
+
+
+def _refuse_company(visit: Visit, profile: Profile, failed: EagleError) -> None:
+    """Tells a server that somebody ended to have the GPUs from one that failed.
+
+    Memory without a holder says nothing here: it is what a dead server's drains to.
+
+    Raises:
+        Busy: if somebody uses them now, or is about to.
+        Unreachable: if the machine was lost.
+    """
+    users = visit.users(profile.gpus)
+    by = users.words if users.servers or users.others or users.foreign else ""
+    launching = None if by else in_the_air(visit)
+    if launching is not None:
+        by = f"a launch of {launching['name']}"
+    if by:
+        raise Busy(f"used by {by}; what the night did there was ended: {_words(failed)}", users)
 
 
 def _words(error: EagleError) -> str:

@@ -22,7 +22,7 @@ from eagleops.process import Process, bystander, judge
 from eagleops.server import ServerFacts
 from eagleops.snapshot import Snapshot, idle_levels, plan_reset
 
-# What a night calls its servers: a profile's name after it. Nobody else's server is named so.
+# What a night calls its servers: the name of their own profile after it.
 NIGHTLY = "nightly-"
 # Of a GPU's time; NVML tells it of the last sixth of a second to a second.
 AT_WORK_PCT = 5
@@ -33,6 +33,11 @@ _NAME_LENGTH = 64
 def server_name(profile: str) -> str:
     """What a night calls its server of ``profile``."""
     return f"{NIGHTLY}{profile}"[:_NAME_LENGTH]
+
+
+def is_of_a_night(server: ServerFacts) -> bool:
+    """Whether a night launched it: one that is merely called so has another profile."""
+    return server.name == server_name(server.profile)
 
 
 @attrs.frozen
@@ -132,7 +137,7 @@ def users_of(look: Snapshot, host: Snapshot | None, idle_mib: int) -> Users:
         idle_mib: So much memory in use still counts as an idle GPU.
     """
     alive = {server.name: server for server in look.servers if server.is_alive}
-    living = {name: server for name, server in alive.items() if not name.startswith(NIGHTLY)}
+    living = {name: server for name, server in alive.items() if not is_of_a_night(server)}
     holding = {p.server for p in look.processes if p.holds_gpu and p.server in living}
     others, foreign = [], []
     stale: dict[str, list[Process]] = {}
