@@ -131,7 +131,8 @@ def _latest(report: TrendReport) -> Table:
         Column("run", "right"),
         Column("began (UTC)", wrap=False),
         Column(report.series.unit or report.metric.words, "right"),
-        Column("to the level", "right"),
+        # Without a level there is nothing to hold a run against.
+        Column("to the level" if report.drift.level else "", "right"),
         Column(""),
     )
     rows = tuple(_rows(report, report.series.points[-LATEST:]))

@@ -49,7 +49,7 @@ def test_a_sound_box_passes_each_check(health: Health, judged: Judged) -> None:
         ("rows", {"rows_pending": True}, "GPU 2 has memory rows that wait to be remapped."),
         ("rows", {"rows_failed": True}, "GPU 2 has a memory row that could not be remapped"),
         ("pcie", {"pcie_width": 4}, "GPU 2 has 4 of 16 PCIe lanes. Reseat the card"),
-        ("pcie", {"lost": True}, "GPU is lost"),
+        ("pcie", {"lost": True}, "a GPU has fallen off the bus: see doctor:gpus"),
         (
             "idle-throttling",
             {"throttle_reasons": ["gpu_idle", "hw_power_brake_slowdown"]},
@@ -212,7 +212,7 @@ def test_a_lost_gpu_is_told_while_it_is_lost(box: SimBox, health: Health, judged
 
     assert [gpu["index"] for gpu in told["gpus"]] == [0, 2, 3]
     assert found["pcie"].state == "fail"
-    assert "only a reboot of the host or a power cycle" in found["pcie"].message
+    assert found["pcie"].message == "a GPU has fallen off the bus: see doctor:gpus."
     assert found["temperature"].message.startswith("GPU 3 is at 80 °C")
     assert found["rows"].message.endswith("; GPU 1: no longer there")
     assert judged(health(told), told)["pcie"].state == "fail"
