@@ -31,10 +31,15 @@ YAMA_NOBODY = 3
 
 @attrs.frozen
 class DoctorReport:
-    """All checks of one machine."""
+    """All checks of one machine.
+
+    Attributes:
+        facts: What the ``doctor`` operation told, as JSON.
+    """
 
     host: str
     checks: tuple[Check, ...]
+    facts: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
 
     @property
     def ok(self) -> bool:
@@ -96,7 +101,7 @@ def doctor(
     checks += judge_facts(facts, snapshot, offset_s, (answered_s - asked_s) / 2)
     if port is not None:
         checks.append(_port(port, facts["port_owners"]))
-    return DoctorReport(machine.name, tuple(checks))
+    return DoctorReport(machine.name, tuple(checks), facts)
 
 
 def judge_facts(

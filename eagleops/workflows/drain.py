@@ -57,7 +57,6 @@ def require_readable(machine: Machine, snapshot: Snapshot) -> None:
 
 def drain(
     machine: Machine,
-    snapshot: Snapshot,
     idle_mib: Mapping[str, int],
     *,
     timeout_s: float,
@@ -65,12 +64,14 @@ def drain(
 ) -> Drain:
     """Waits for the GPUs that ``idle_mib`` names; one round trip however long it takes.
 
+    Where it names none, nobody is asked.
+
     Raises:
         OperationFailed: ``gpus_unreadable``.
         Unreachable: if the machine was lost.
     """
     if not idle_mib:
-        return Drain(drained=True, drain_s=0.0, gpus=snapshot.gpus)
+        return Drain(drained=True, drain_s=0.0, gpus=())
     result = machine.call(
         "drain",
         idle_mib=dict(idle_mib),

@@ -164,7 +164,7 @@ def reset(
         snapshot = _look(machine, progress)
         plan, asked = _plan(machine, snapshot, progress)
     idle_mib = idle_levels(snapshot, machine.entry.idle_mib, plan.spare)
-    drained = drain(machine, snapshot, idle_mib, timeout_s=timeout_s, progress=progress)
+    drained = drain(machine, idle_mib, timeout_s=timeout_s, progress=progress)
     return _report(
         machine,
         snapshot,

@@ -108,7 +108,6 @@ def stop(
     stopped = machine.call("stop", name=name, grace_s=grace_s, on_event=events_of("stop", progress))
     drained = drain(
         machine,
-        before,
         _levels_without(machine, before, name),
         timeout_s=drain_timeout_s,
         progress=progress,

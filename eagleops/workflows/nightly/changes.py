@@ -154,7 +154,7 @@ def _odd(compared: Mapping[str, Any]) -> list[str]:
 
 
 def _nccl_conf(visit: Visit) -> None:
-    told = visit.machine.call("doctor")[NCCL_CONF]
+    told = visit.doctor_facts()[NCCL_CONF]
     now = {conf["path"]: conf["lines"] for conf in told}
     before, since_utc = visit.log.facts_before(visit.host, NCCL_CONF)
     visit.log.keep(visit.host, **{NCCL_CONF: now})

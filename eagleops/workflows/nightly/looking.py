@@ -84,6 +84,7 @@ def _doctor(visit: Visit) -> None:
     models = [profile.model or "" for _, profile in visit.profiles if real]
     paths = dict.fromkeys(model for model in models if model.startswith("/"))
     report = doctor(visit.machine, paths=list(paths), progress=visit.progress)
+    visit.told_by_doctor = report.facts
     found = []
     for check in report.checks:
         rule = visit.rule("doctor", check.id)
@@ -122,7 +123,7 @@ def _idle_memory(visit: Visit, users: Users) -> None:
 
 
 def _disk(visit: Visit) -> None:
-    disk = visit.machine.call("doctor")["disk"]
+    disk = visit.doctor_facts()["disk"]
     free_mib, limit = disk["free_mib"], visit.rule("disk").limit or 0
     if free_mib is None:
         visit.skipped("disk", f"{disk['path']}: {disk.get('problem') or 'cannot be read'}")

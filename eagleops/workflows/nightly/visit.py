@@ -39,6 +39,7 @@ class Visit:
         measuring: Held while a profile is measured: one at a time on this client.
         bench_settings: As :func:`eagleops.workflows.bench.bench` takes them.
         regain_s: How long a host that was lost is awaited.
+        told_by_doctor: What :meth:`doctor_facts` tells, once somebody has asked.
     """
 
     machine: Machine
@@ -52,6 +53,7 @@ class Visit:
     measuring: threading.Lock
     bench_settings: Mapping[str, Any]
     regain_s: float
+    told_by_doctor: Mapping[str, Any] = attrs.field(factory=dict, init=False)
     _settled: bool = attrs.field(default=False, init=False)
 
     @property
@@ -125,6 +127,16 @@ class Visit:
         self.watch()
         return not self.log.is_done(self.host, step)
 
+    def doctor_facts(self) -> Mapping[str, Any]:
+        """What the ``doctor`` operation tells, asked once a visit.
+
+        Raises:
+            Unreachable: if the host cannot be asked.
+        """
+        if not self.told_by_doctor:
+            self.told_by_doctor = self.machine.call("doctor")
+        return self.told_by_doctor
+
     def users(self, gpus: Collection[int] | None = None) -> Users:
         """Who uses the GPUs now.
 
@@ -151,9 +163,8 @@ class Visit:
         if not users.unseen or self._settled:
             return users
         self._settled = True  # what has not drained by then never will
-        look = Snapshot.from_dict(self.machine.call("snapshot", servers=False))
         with contextlib.suppress(OperationFailed):  # unreadable GPUs are told by others
-            drain(self.machine, look, users.levels, timeout_s=SETTLE_S, progress=self.progress)
+            drain(self.machine, users.levels, timeout_s=SETTLE_S, progress=self.progress)
         return self.users(gpus)
 
     def _outer_look(self) -> Snapshot | None:
