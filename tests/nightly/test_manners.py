@@ -14,7 +14,7 @@ from eagleops.library import load
 from eagleops.nights.store import NightStore
 from eagleops.workflows.nightly.holding import held
 from eagleops.workflows.progress import Step
-from nightly.boxes import Boxes, at, found, states
+from nightly.boxes import Boxes, at, found, free_port, states
 from parts.poll import until
 
 
@@ -269,6 +269,19 @@ def test_a_server_that_cannot_be_started_again_is_not_stopped(boxes: Boxes) -> N
 
     assert "could not be started again" in found(report, "busy").message
     assert boxes.servers() == {"stranger": "ready"}
+
+
+def test_a_server_whose_profile_is_another_by_now_is_not_stopped(boxes: Boxes) -> None:
+    """Its launch is in no ledger, and today's profile would start it on another port."""
+    library = boxes.open()
+    launched = library.host("sim").launch(library.profile("second"), record=False, verify=False)
+    before = launched.facts()
+    boxes.other_port = free_port()
+
+    report = boxes.night("profiles: [baseline], restore: true")
+
+    assert "could not be started again" in found(report, "busy").message
+    assert launched.facts().launch_id == before.launch_id
 
 
 def test_a_server_that_cannot_be_restored_is_told_with_the_command_to_type(boxes: Boxes) -> None:

@@ -120,6 +120,20 @@ def test_a_profile_that_fails_costs_the_next_one_nothing(boxes: Boxes) -> None:
     assert boxes.servers() == {}
 
 
+def test_a_pin_of_another_profile_s_run_is_told_as_such(boxes: Boxes) -> None:
+    """It is held against it, and a number that was mistyped shows."""
+    library = boxes.open()
+    server = library.host("sim").launch(library.profile("second"), verify=False)
+    server.bench(runs=1, tokens=48, warmups=0)
+    server.stop(grace_s=0.1)
+
+    run_id = server.report.run_id
+    report = boxes.night(f"profiles: [{{profile: baseline, pin: {run_id}}}]")
+
+    assert report.night.finding("sim", "pin:baseline") is not None
+    assert f"Run {run_id}, which is pinned, is of second on sim." in report.notice
+
+
 def test_a_ledger_that_is_damaged_meanwhile_is_told(boxes: Boxes) -> None:
     """It is set aside, with the profile's history in it: somebody must know by the morning."""
     ledger = boxes.folder / "ledger.db"

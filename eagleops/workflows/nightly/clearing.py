@@ -20,7 +20,6 @@ import attrs
 
 from eagleops.errors import CannotTell, CheckFailed
 from eagleops.server import ServerFacts
-from eagleops.snapshot import Snapshot
 from eagleops.workflows.drain import drain
 from eagleops.workflows.nightly import looking
 from eagleops.workflows.nightly.night_log import RESTORE
@@ -85,6 +84,8 @@ class Clearing:
         blockers = self._blockers(users)
         if blockers:
             raise self._refusal(users, blockers)
+        if not (users.anybody or users.stale):
+            return self._drained(users)
         if suite.restore:
             self._stop(users)
         self._end_stale(users)
@@ -119,7 +120,8 @@ class Clearing:
         if self._way_back(server) is not None:
             return []
         why = "its launch is in no ledger of this client, and hosts.yaml has no profile"
-        return [f"{server.name} could not be started again from here: {why} {server.profile}"]
+        which = f"{server.profile} of its engine, model and port"
+        return [f"{server.name} could not be started again from here: {why} {which}"]
 
     def _way_back(self, server: ServerFacts) -> WayBack | None:
         if server.launch_id not in self._ways:
@@ -186,12 +188,9 @@ class Clearing:
             raise Busy(f"could not be freed: {done.view().conclusion.text}", users)
 
     def _drained(self, users: Users) -> dict[str, int]:
-        machine = self.visit.machine
-        look = Snapshot.from_dict(machine.call("snapshot", servers=False))
         try:
             drained = drain(
-                machine,
-                look,
+                self.visit.machine,
                 users.levels,
                 timeout_s=DRAIN_LIMIT_S,
                 progress=self.visit.progress,

@@ -79,6 +79,8 @@ def _trend(
         visit.skipped("pin", why, profile, facts={CANNOT_TELL: True})
         return _trend(visit, profile, metric, None)
     visit.log.trends[visit.host, profile, metric] = told
+    for notice in told.notices:
+        visit.log.notice(notice)
     return told
 
 

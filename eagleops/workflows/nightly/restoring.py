@@ -77,7 +77,16 @@ def way_back(visit: Visit, server: ServerFacts) -> WayBack | None:
             plan = None
         if plan is not None and plan.ok:
             return attrs.evolve(base, run_uuid=run.header.uuid, run_id=run.id)
-    return base if _profile(visit, server.profile) is not None else None
+    profile = _profile(visit, server.profile)
+    if profile is None or not _is_as_launched(server, profile):
+        return None
+    return base
+
+
+def _is_as_launched(server: ServerFacts, profile: Profile) -> bool:
+    """Whether today's profile starts what runs there, as far as its record tells."""
+    of_profile = (profile.engine, profile.model, profile.port)
+    return (server.engine, server.model, server.port) == of_profile
 
 
 def put_right(visit: Visit) -> None:
