@@ -36,9 +36,9 @@ def look(
     )
 
 
-def server(name: str, state: str = "ready") -> ServerFacts:
+def server(name: str, state: str = "ready", profile: str = "p") -> ServerFacts:
     """A launched server."""
-    return ServerFacts(name, state, pid=10, launch_id=name, profile="p")
+    return ServerFacts(name, state, pid=10, launch_id=name, profile=profile)
 
 
 def test_idle_gpus_are_used_by_nobody() -> None:
@@ -85,10 +85,20 @@ def test_a_living_server_of_eagleops_is_a_user_and_what_a_dead_one_left_is_stale
 def test_a_server_that_another_night_left_behind_is_stale_though_it_lives() -> None:
     """Its name says whose it is; the host's lock says that its night is gone."""
     name = server_name("baseline")
-    users = users_of(look(process(11, 0, server=name), servers=[server(name)]), None, IDLE_MIB)
+    left = server(name, profile="baseline")
+    users = users_of(look(process(11, 0, server=name), servers=[left]), None, IDLE_MIB)
 
     assert not users.anybody
     assert [name for name, _ in users.stale] == ["nightly-baseline"]
+
+
+def test_a_server_that_is_merely_called_like_a_night_s_is_a_user() -> None:
+    """Its profile says that no night launched it."""
+    mine = server("nightly-mine", profile="nightly-mine")
+    users = users_of(look(process(11, 0, server=mine.name), servers=[mine]), None, IDLE_MIB)
+
+    assert users.servers == (mine,)
+    assert not users.stale
 
 
 def test_a_server_works_where_its_gpus_do() -> None:
