@@ -59,6 +59,13 @@ class EagleError(Exception):
         head = f"{self.where}: {self.problem}" if self.where else self.problem
         return f"{head}\n{self.way_out}" if self.way_out else head
 
+    @property
+    def in_a_line(self) -> str:
+        """The error's sentences in one line, where there is room for no more."""
+        lines = (" ".join(line.split()) for line in str(self).splitlines())
+        *before, last = filter(None, lines)
+        return " ".join([*(line if line[-1] in ".:!?" else f"{line}." for line in before), last])
+
     def to_dict(self) -> dict[str, Any]:
         """The error as the ``error`` object of a ``--json`` document."""
         fields = attrs.asdict(self, recurse=False)

@@ -120,6 +120,19 @@ def test_an_interrupted_night_is_no_night_of_the_history(boxes: Boxes) -> None:
     assert second.history == ()
 
 
+def test_news_that_an_interrupted_night_saw_is_told_by_the_next(boxes: Boxes) -> None:
+    """What changed since the last night that somebody was told of, not since the one cut short."""
+    library = boxes.open()
+    library.nightly().run()
+    boxes.box().log_xid(0, 79, "GPU has fallen off the bus.")
+
+    interrupted = library.nightly().run(progress=at("ready", interrupt))
+    after = library.nightly().run()
+
+    assert (interrupted.night.outcome, found(interrupted, "xid").state) == ("interrupted", "fail")
+    assert [event.check for event in after.news.events] == ["xid"]
+
+
 def test_a_second_ctrl_c_leaves_the_rest_to_the_next_night(boxes: Boxes) -> None:
     """What ran before is noted, and the next night starts it again."""
     library = boxes.open("profiles: [baseline], restore: true")

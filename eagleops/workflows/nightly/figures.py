@@ -71,7 +71,7 @@ def _trend(
     try:
         told = trend_of(visit, profile, metric, check)
     except EagleError as error:
-        why = f"cannot be judged: {' '.join(str(error).split())}"
+        why = f"cannot be judged: {error.in_a_line}"
         if not pinned:
             visit.skipped(kind, why, profile, facts={CANNOT_TELL: True})
             return None

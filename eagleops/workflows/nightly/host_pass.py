@@ -64,7 +64,7 @@ class HostPass:
             return self._lost > TRIES
         except EagleError as error:
             # Other hosts have their own night.
-            why = f"could not be looked at, or not be put right: {' '.join(str(error).split())}"
+            why = f"could not be looked at, or not be put right: {error.in_a_line}"
             self.visit.skipped("busy", why, facts={CANNOT_TELL: True})
         return True
 
@@ -142,7 +142,7 @@ class HostPass:
     def _unreachable(self, error: Unreachable, what: str) -> None:
         """Says so, once for all checks of the host: nothing is known of the others."""
         visit = self.visit
-        message = f"{what}: {' '.join(str(error).split())}"
+        message = f"{what}: {error.in_a_line}"
         kind = "host-key" if isinstance(error, HostKeyRefused) else "reach"
         visit.faulty(kind, message, facts={"error": type(error).__name__})
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from eagleops.errors import LedgerError, OperationFailed, Unreachable, UsageError
+from eagleops.errors import EagleError, LedgerError, OperationFailed, Unreachable, UsageError
 from eagleops.ledger import Ledger, Run
 from eagleops.profile import Profile
 from eagleops.server import ServerFacts
@@ -166,7 +166,7 @@ def _restore(visit: Visit, back: WayBack) -> None:
     except (Unreachable, Ended):
         raise
     except Exception as error:  # noqa: BLE001 - whatever it is, somebody must know by the morning
-        why = " ".join(str(error).split())
+        why = error.in_a_line if isinstance(error, EagleError) else " ".join(str(error).split())
         message = f"{back.name} ran before the night and does not now: {why}"
         visit.faulty("restore", f"{message} Start it: {back.command(visit.host)}", back.name)
         return

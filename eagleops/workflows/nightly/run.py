@@ -114,7 +114,9 @@ def _begun(plan: NightPlan, store: NightStore, *, fresh: bool, now: Callable[[],
     suite, began_utc = plan.suite, now()
     every = store.history(suite.name, facts=False)
     told_before = told_nights(every)
-    with_facts = store.history(suite.name, NIGHTS_WITH_FACTS)
+    # What an interrupted night saw is news of the next: it is held against nights before both.
+    interrupted = len(every) - len(told_before)
+    with_facts = told_nights(store.history(suite.name, NIGHTS_WITH_FACTS + interrupted))
     found = None if fresh else store.unfinished(suite.name, suite.resume_within_s, began_utc)
     if found is not None and found.hosts == plan.hosts:
         now_asked = attrs.evolve(found, asked=plan.asked)  # hosts.yaml may be another by now

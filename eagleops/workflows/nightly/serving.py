@@ -145,17 +145,17 @@ def _launched(visit: Visit, profile: Profile, levels: Mapping[str, int]) -> Laun
     except OperationFailed as failed:
         if failed.kind in _IN_USE:
             raise Busy(f"used: {failed.problem}", visit.users(profile.gpus)) from failed
-        visit.faulty("launch", _words(failed), name)
+        visit.faulty("launch", failed.in_a_line, name)
     except ServerNotReady as late:
         visit.watch()  # it may be the night's own limit
         visit.faulty("launch", f"{late.problem}. The night has ended it.", name)
     except ServerDied as died:
         _refuse_company(visit, profile, died)
-        visit.faulty("launch", _words(died), name, facts={"log_tail": list(died.log_tail[-10:])})
+        visit.faulty("launch", died.in_a_line, name, facts={"log_tail": list(died.log_tail[-10:])})
     except CannotTell as blind:
-        visit.warned("launch", _words(blind), name, facts={CANNOT_TELL: True})
+        visit.warned("launch", blind.in_a_line, name, facts={CANNOT_TELL: True})
     except EagleError as error:
-        visit.faulty("launch", _words(error), name)
+        visit.faulty("launch", error.in_a_line, name)
     else:
         visit.log.notice(report.notice)
         ready_s = report.ready_s or 0.0
@@ -206,10 +206,10 @@ def _measured(visit: Visit, profile: Profile, launched: LaunchReport) -> BenchRe
         )
     except CannotTell as blind:
         facts = {CANNOT_TELL: True}
-        visit.skipped("speed", _words(blind), name, run_id=launched.run_id, facts=facts)
+        visit.skipped("speed", blind.in_a_line, name, run_id=launched.run_id, facts=facts)
     except CheckFailed as failed:
         _refuse_company(visit, profile, failed)
-        message = f"could not be measured: {_words(failed)}"
+        message = f"could not be measured: {failed.in_a_line}"
         visit.faulty("speed", message, name, run_id=launched.run_id)
     finally:
         visit.measuring.release()
@@ -231,8 +231,4 @@ def _refuse_company(visit: Visit, profile: Profile, failed: EagleError) -> None:
     if launching is not None:
         by = f"a launch of {launching['name']}"
     if by:
-        raise Busy(f"used by {by}; what the night did there was ended: {_words(failed)}", users)
-
-
-def _words(error: EagleError) -> str:
-    return " ".join(str(error).split())
+        raise Busy(f"used by {by}; what the night did there was ended: {failed.in_a_line}", users)

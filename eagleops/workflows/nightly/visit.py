@@ -115,7 +115,7 @@ class Visit:
         except (Unreachable, Ended):
             raise
         except EagleError as error:
-            why = f"could not be looked at: {' '.join(str(error).split())}"
+            why = f"could not be looked at: {error.in_a_line}"
             blind = isinstance(error, CannotTell)
             self.skipped(kind, why, subject, facts={CANNOT_TELL: True, "blind": blind})
         except Exception as error:  # noqa: BLE001 - a night goes on, and says what it met
