@@ -31,7 +31,12 @@ def whole() -> Any:
     return pytest.param(WHOLE, id="sixty", marks=pytest.mark.sixty_nights)
 
 
-@pytest.fixture(scope="module", params=[pytest.param(SHORT, id="eighteen"), whole()])
+def short() -> Any:
+    """Eighteen nights. They measure, and what runs beside them would be in their figures."""
+    return pytest.param(SHORT, id="eighteen", marks=pytest.mark.alone)
+
+
+@pytest.fixture(scope="module", params=[short(), whole()])
 def lived(request, tmp_path_factory) -> Iterator[tuple[Nights, list[dict[str, Any]]]]:
     """The nights that were lived through, and the messages that were sent."""
     course: Course = request.param
