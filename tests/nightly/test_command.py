@@ -36,7 +36,9 @@ def test_a_dry_run_tells_every_check_and_touches_nothing(boxes: Boxes) -> None:
 
     assert told.returncode == 0
     assert "speed:baseline" in told.stdout
-    assert "nothing was touched (dry run)" in told.stdout.splitlines()[-1]
+    assert "1 host, baseline; nothing was touched (dry run)" in told.stdout.splitlines()[-1]
+    assert "The night ends after 4 h." in told.stdout
+    assert "A timer starts it at *-*-* 04:30:00. News goes to nobody" in told.stdout
     checks = {check["id"]: check for check in document["checks"]}
     assert checks["disk"] == {
         "id": "disk", "host": "sim", "severity": "warn", "limit": 5, "unit": "MiB"

@@ -81,14 +81,15 @@ class NightPlan:
         tables = [self._table(self.hosts[0], ", ".join(self.hosts))] if same else []
         if not same:
             tables = [self._table(host, host) for host in self.hosts]
-        notes = [Text(self._manners())]
+        notes = [Text(self._manners()), Text(self._telling())]
         if self.take_up:
             began = self.take_up[:16].replace("T", " ")
             notes.append(
                 Text(f"The night of {began} UTC was cut off, and is taken up.", Tone.WARNING)
             )
         profiles = ", ".join(check.profile for check, _ in self.profiles) or "no profile"
-        head = f"{self.suite.name}: {len(self.hosts)} hosts, {profiles}; nothing was touched"
+        count = "1 host" if len(self.hosts) == 1 else f"{len(self.hosts)} hosts"
+        head = f"{self.suite.name}: {count}, {profiles}; nothing was touched"
         return View(tuple(tables), Text(f"{head} (dry run)"), tuple(notes))
 
     def _repr_html_(self) -> str:
@@ -125,7 +126,7 @@ class NightPlan:
         suite = self.suite
         used = {
             "skip": "what needs idle GPUs is skipped",
-            "wait": f"it is waited for {suite.wait_limit_s:.0f} s at most",
+            "wait": f"it is waited for {_span(suite.wait_limit_s)} at most",
             "force": "a reset ends what it may",
         }[suite.busy]
         restored = ""
@@ -133,8 +134,20 @@ class NightPlan:
             restored = "; a server that eagleops launched is stopped, and started again afterwards"
         return (
             f"Where somebody uses the GPUs, {used}{restored}. "
-            f"The night ends after {suite.limit_s:.0f} s."
+            f"The night ends after {_span(suite.limit_s)}."
         )
+
+    def _telling(self) -> str:
+        told = ", ".join(self.suite.webhooks) or "nobody: `notify` names no webhook"
+        return f"A timer starts it at {self.suite.schedule}. News goes to {told}."
+
+
+def _span(seconds: float) -> str:
+    """Whole hours or minutes where it is so many, else seconds."""
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= size and seconds % size == 0:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:g} s"
 
 
 def plan_night(inventory: Inventory, suite: SuiteEntry, hosts: Sequence[str] = ()) -> NightPlan:

@@ -220,7 +220,7 @@ class NightReport:
             for name, words in (
                 ("began", "new"),
                 ("worsened", "worse"),
-                ("events", "told once"),
+                ("events", "of this night alone"),
                 ("ended", "ended"),
             )
             if news[name]
