@@ -62,8 +62,7 @@ class EagleError(Exception):
     @property
     def in_a_line(self) -> str:
         """The error's sentences in one line, where there is room for no more."""
-        lines = (" ".join(line.split()) for line in str(self).splitlines())
-        *before, last = filter(None, lines)
+        *before, last = [" ".join(line.split()) for line in str(self).splitlines() if line.strip()]
         return " ".join([*(line if line[-1] in ".:!?" else f"{line}." for line in before), last])
 
     def to_dict(self) -> dict[str, Any]:
