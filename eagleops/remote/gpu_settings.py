@@ -15,6 +15,14 @@ from eagleops.remote.context import Context
 from eagleops.remote.failure import Failure
 from eagleops.remote.gpus import Gpus
 from eagleops.remote.nvidia_smi import number, told
+from eagleops.remote.smi_tree import (
+    DEFAULT_POWER_LIMIT,
+    MAX_PCIE_GEN,
+    MAX_PCIE_WIDTH,
+    POWER_LIMIT,
+    Places,
+    text_at,
+)
 
 Facts = Dict[str, Any]
 
@@ -22,7 +30,7 @@ Facts = Dict[str, Any]
 LIMIT_S = 20.0
 
 # Each fact's places in the tree, of which drivers have one or the other.
-TEXTS: Tuple[Tuple[str, Tuple[str, ...]], ...] = (
+TEXTS: Tuple[Tuple[str, Places], ...] = (
     ("uuid", ("uuid",)),
     ("name", ("product_name",)),
     ("vbios", ("vbios_version",)),
@@ -33,21 +41,10 @@ TEXTS: Tuple[Tuple[str, Tuple[str, ...]], ...] = (
     ("compute_mode", ("compute_mode",)),
     ("virtualization", ("gpu_virtualization_mode/virtualization_mode",)),
 )
-NUMBERS: Tuple[Tuple[str, Tuple[str, ...]], ...] = (
+NUMBERS: Tuple[Tuple[str, Places], ...] = (
     ("total_mib", ("fb_memory_usage/total",)),
-    (
-        "power_limit_w",
-        (
-            "gpu_power_readings/current_power_limit",
-            "gpu_power_readings/power_limit",
-            "power_readings/enforced_power_limit",
-            "power_readings/power_limit",
-        ),
-    ),
-    (
-        "default_power_limit_w",
-        ("gpu_power_readings/default_power_limit", "power_readings/default_power_limit"),
-    ),
+    ("power_limit_w", POWER_LIMIT),
+    ("default_power_limit_w", DEFAULT_POWER_LIMIT),
     (
         "max_power_limit_w",
         ("gpu_power_readings/max_power_limit", "power_readings/max_power_limit"),
@@ -56,8 +53,8 @@ NUMBERS: Tuple[Tuple[str, Tuple[str, ...]], ...] = (
     ("max_mem_clock_mhz", ("max_clocks/mem_clock",)),
     ("application_sm_clock_mhz", ("applications_clocks/graphics_clock",)),
     ("application_mem_clock_mhz", ("applications_clocks/mem_clock",)),
-    ("max_pcie_gen", ("pci/pci_gpu_link_info/pcie_gen/max_link_gen",)),
-    ("max_pcie_width", ("pci/pci_gpu_link_info/link_widths/max_link_width",)),
+    ("max_pcie_gen", MAX_PCIE_GEN),
+    ("max_pcie_width", MAX_PCIE_WIDTH),
 )
 _TERMINAL = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -81,8 +78,8 @@ def parse(text: str) -> Document:
     except ET.ParseError as error:
         raise ValueError("nvidia-smi -q -x gave no XML: {}".format(error)) from None
     return Document(
-        _text(root, ("driver_version",)),
-        _text(root, ("cuda_version",)),
+        text_at(root, ("driver_version",)),
+        text_at(root, ("cuda_version",)),
         [dict(_settings(gpu), index=index) for index, gpu in enumerate(root.findall("gpu"))],
     )
 
@@ -126,22 +123,14 @@ def without_colours(text: str) -> str:
 
 
 def _settings(gpu: "ET.Element") -> Facts:
-    facts: Facts = {name: _text(gpu, places) for name, places in TEXTS}
+    facts: Facts = {name: text_at(gpu, places) for name, places in TEXTS}
     facts["bus_id"] = told(gpu.get("id", ""))
     for name, places in NUMBERS:
-        text = _text(gpu, places)
+        text = text_at(gpu, places)
         # "16x" and "5" are whole, "700.00 W" is not.
         value = None if text is None else number(text)
         facts[name] = int(value) if value is not None and value == int(value) else value
     return facts
-
-
-def _text(element: "ET.Element", places: Tuple[str, ...]) -> Optional[str]:
-    for place in places:
-        text = told(element.findtext(place) or "")
-        if text is not None:
-            return text
-    return None
 
 
 def _known(gpu: Facts) -> Facts:

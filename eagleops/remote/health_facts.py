@@ -12,11 +12,18 @@ import xml.etree.ElementTree as ET
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from eagleops.remote.nvidia_smi import number, told
+from eagleops.remote.smi_tree import (
+    DEFAULT_POWER_LIMIT,
+    LINK,
+    MAX_PCIE_GEN,
+    MAX_PCIE_WIDTH,
+    POWER_LIMIT,
+    Places,
+    text_at,
+)
 
 Facts = Dict[str, Any]
-Places = Tuple[str, ...]
 
-_PCIE = "pci/pci_gpu_link_info/"
 NUMBERS: Tuple[Tuple[str, Places], ...] = (
     ("fan_pct", ("fan_speed",)),
     (
@@ -28,29 +35,18 @@ NUMBERS: Tuple[Tuple[str, Places], ...] = (
             "power_readings/power_draw",
         ),
     ),
-    (
-        "power_limit_w",
-        (
-            "gpu_power_readings/current_power_limit",
-            "gpu_power_readings/power_limit",
-            "power_readings/enforced_power_limit",
-            "power_readings/power_limit",
-        ),
-    ),
-    (
-        "default_power_limit_w",
-        ("gpu_power_readings/default_power_limit", "power_readings/default_power_limit"),
-    ),
+    ("power_limit_w", POWER_LIMIT),
+    ("default_power_limit_w", DEFAULT_POWER_LIMIT),
     ("temperature_c", ("temperature/gpu_temp",)),
     ("memory_temperature_c", ("temperature/memory_temp",)),
     ("utilization_pct", ("utilization/gpu_util",)),
     ("sm_clock_mhz", ("clocks/sm_clock",)),
 )
 PCIE: Tuple[Tuple[str, Places], ...] = (
-    ("gen", (_PCIE + "pcie_gen/current_link_gen",)),
-    ("max_gen", (_PCIE + "pcie_gen/max_link_gen",)),
-    ("width", (_PCIE + "link_widths/current_link_width",)),
-    ("max_width", (_PCIE + "link_widths/max_link_width",)),
+    ("gen", (LINK + "pcie_gen/current_link_gen",)),
+    ("max_gen", MAX_PCIE_GEN),
+    ("width", (LINK + "link_widths/current_link_width",)),
+    ("max_width", MAX_PCIE_WIDTH),
     ("replays", ("pci/replay_counter",)),
 )
 # Places of one scope; several are added, for drivers tell them in parts.
@@ -107,7 +103,7 @@ def parse(text: str) -> Tuple[Document, List[str]]:
     except ET.ParseError as error:
         return Document(None, []), [*lines, "nvidia-smi -q -x gave no XML: {}".format(error)]
     gpus = [_gpu(index, gpu) for index, gpu in enumerate(root.findall("gpu"))]
-    return Document(_text(root, ("driver_version",)), gpus), lines
+    return Document(text_at(root, ("driver_version",)), gpus), lines
 
 
 def _gpu(index: int, gpu: "ET.Element") -> Facts:
@@ -115,11 +111,11 @@ def _gpu(index: int, gpu: "ET.Element") -> Facts:
     fan_problem = None if number(fan) is not None or fan.lower() in _SHUT else fan
     return {
         "index": index,
-        "uuid": _text(gpu, ("uuid",)),
-        "name": _text(gpu, ("product_name",)),
+        "uuid": text_at(gpu, ("uuid",)),
+        "name": text_at(gpu, ("product_name",)),
         "bus_id": told(gpu.get("id", "")),
-        "state": _text(gpu, ("performance_state",)),
-        "recovery_action": _text(gpu, ("gpu_recovery_action",)),
+        "state": text_at(gpu, ("performance_state",)),
+        "recovery_action": text_at(gpu, ("gpu_recovery_action",)),
         "ecc": _ecc(gpu),
         "retired_pages": _retired_pages(gpu),
         "remapped_rows": {
@@ -135,7 +131,7 @@ def _gpu(index: int, gpu: "ET.Element") -> Facts:
 
 
 def _ecc(gpu: "ET.Element") -> Facts:
-    mode = _text(gpu, ("ecc_mode/current_ecc",))
+    mode = text_at(gpu, ("ecc_mode/current_ecc",))
     facts: Facts = {"mode": mode}
     for scope in ("volatile", "aggregate"):
         counts = gpu.find("ecc_errors/" + scope)
@@ -186,7 +182,7 @@ def _any(states: Any) -> Optional[bool]:
 
 
 def _yes(element: "ET.Element", places: Places) -> Optional[bool]:
-    return {"Yes": True, "No": False}.get(_text(element, places) or "")
+    return {"Yes": True, "No": False}.get(text_at(element, places) or "")
 
 
 def _whole(element: "ET.Element", places: Places) -> Optional[int]:
@@ -199,12 +195,4 @@ def _number(element: "ET.Element", places: Places) -> Optional[float]:
         value = number(element.findtext(place) or "")
         if value is not None:
             return int(value) if value == int(value) else value
-    return None
-
-
-def _text(element: "ET.Element", places: Places) -> Optional[str]:
-    for place in places:
-        text = told(element.findtext(place) or "")
-        if text is not None:
-            return text
     return None

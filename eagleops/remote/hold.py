@@ -8,13 +8,12 @@ who has it, and means something only while the lock is held.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import time
 from typing import Any, Dict, Generator, Optional
 
-from eagleops.remote import process_table, server_record, supervisor
+from eagleops.remote import lock_file, process_table, server_record, supervisor
 from eagleops.remote.context import Context
 from eagleops.remote.failure import Failure
 
@@ -55,7 +54,7 @@ def hold(
     home = os.path.dirname(server_record.servers_home(context))
     yield {"event": "holding"}
     with contextlib.ExitStack() as stack:
-        descriptor = _open(home)
+        descriptor = lock_file.opened(home, LOCK, "no_state")
         stack.callback(os.close, descriptor)
         _take(context, descriptor, home, take_over)
         note = {
@@ -76,21 +75,8 @@ def hold(
     raise Failure("handed_over", "another process took the machine: it found this client ended")
 
 
-def _open(home: str) -> int:
-    try:
-        os.makedirs(home, mode=0o700, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        return os.open(os.path.join(home, LOCK), flags, 0o600)
-    except OSError as error:
-        raise Failure(
-            "no_state",
-            "no state can be kept in {}: {}".format(home, error.strerror),
-            way_out="Name another folder as `state_home:` of this machine in hosts.yaml.",
-        ) from None
-
-
 def _take(context: Context, descriptor: int, home: str, take_over: str) -> None:
-    if _taken(descriptor):
+    if lock_file.taken(descriptor):
         return
     holder = _holder(context, descriptor)
     if holder is not None and take_over and holder.get("client") == take_over:
@@ -98,9 +84,9 @@ def _take(context: Context, descriptor: int, home: str, take_over: str) -> None:
         deadline = time.monotonic() + HANDOVER_S
         while time.monotonic() < deadline:
             context.sleep(POLL_S)
-            if _taken(descriptor):
+            if lock_file.taken(descriptor):
                 return
-    elif holder is None and _taken(descriptor):
+    elif holder is None and lock_file.taken(descriptor):
         return
     facts = {"name": "somebody", "purpose": "?", "since_utc": "?", "pid": "?", **(holder or {})}
     raise Failure(
@@ -109,14 +95,6 @@ def _take(context: Context, descriptor: int, home: str, take_over: str) -> None:
         way_out="Wait until it has ended, or end that process there.",
         holder=holder,
     )
-
-
-def _taken(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _holder(context: Context, descriptor: int) -> Optional[Note]:
