@@ -8,12 +8,13 @@ BIN   := $(VENV)/bin
 # Two processes a core: many tests wait for a server, a drain or a link, not for the processor.
 WORKERS ?= 4
 
-.PHONY: help setup demo test lint docs test-real nights wheel packages clean
+.PHONY: help setup demo test fuzz lint docs test-real nights wheel packages clean
 
 help:
 	@echo 'make demo       the main job on the embedded box: no GPU, no root (first run: a minute)'
 	@echo 'make setup      .venv with everything for use and development'
 	@echo 'make test       the whole suite, with the Debian packages it needs where it may install'
+	@echo 'make fuzz       what hypothesis tests, with new random examples each time (ROUNDS=5)'
 	@echo 'make lint       ruff, mypy, the floors'
 	@echo 'make docs       docs/_build/html'
 	@echo 'make test-real  the main job against a real vLLM (4 GB, some minutes)'
@@ -68,6 +69,13 @@ $(TESTED): wheel
 test: packages lint docs $(TESTED)
 	$(PYTEST) -n $(WORKERS) --dist worksteal -m 'not (alone or real_engine or sixty_nights)'
 	$(PYTEST) --reruns 2 -m 'alone and not (real_engine or sixty_nights)'
+
+ROUNDS ?= 5
+fuzz: packages $(TESTED)
+	for round in $$(seq $(ROUNDS)); do \
+	    $(PYTEST) -n $(WORKERS) --dist worksteal -m 'hypothesis and not alone' \
+	        --hypothesis-profile=fuzz || exit; \
+	done
 
 test-real: packages $(VENV)/installed-dev
 	$(BIN)/python tests/real/install.py .real

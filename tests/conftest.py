@@ -56,7 +56,8 @@ _OFFSETS = itertools.count()
 # A machine that runs four tests at once is no judge of one example's time, and a server or
 # a container that serves all examples of one test is meant to.
 hypothesis.settings.register_profile(
-    "eagleops",
+    "suite",
+    derandomize=True,  # the same commit passes or fails each time; `make fuzz` looks further
     deadline=None,
     database=None,  # the checkout may be read-only; a failure prints how to run it again
     print_blob=True,
@@ -65,7 +66,10 @@ hypothesis.settings.register_profile(
         hypothesis.HealthCheck.too_slow,
     ],
 )
-hypothesis.settings.load_profile("eagleops")
+hypothesis.settings.register_profile(
+    "fuzz", hypothesis.settings.get_profile("suite"), derandomize=False
+)
+hypothesis.settings.load_profile("suite")
 
 # A shell starts what runs in its background with SIGINT ignored, and children inherit that; the
 # tests send SIGINT as a person at a terminal does.
