@@ -29,12 +29,12 @@ With every part required (``EAGLEOPS_REQUIRE_PARTS=1``) a skip fails: see parts.
     ``sshd.link(delay_s=0.1)`` is a way to the server that can ``hang()``, ``resume()`` and
     be ``cut()``.
 
-Tests say ``from parts.poll import until`` to wait for a fact with a limit.
+Tests say ``from parts.poll import until`` to wait for a fact with a limit, and
+``from parts.numbers import free_port`` for a port that nobody else is given.
 """
 
 from __future__ import annotations
 
-import itertools
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -44,14 +44,13 @@ import pytest
 
 from eagleops.transport.base import Transport
 from eagleops.transport.local import LocalTransport
-from parts.container import Container, free_vmid
+from parts.container import Container
 from parts.leftovers import remove_leftovers
-from parts.netns import NetworkNamespace, free_number
+from parts.netns import NetworkNamespace
+from parts.numbers import free_address, free_vmid
 from parts.sshd import Keys, Sshd
 
 pytest_plugins = ["parts.skips"]
-
-_OFFSETS = itertools.count()
 
 # A machine that runs four tests at once is no judge of one example's time, and a server or
 # a container that serves all examples of one test is meant to.
@@ -132,7 +131,7 @@ def make_host(
     made: list[tuple[Sshd, NetworkNamespace]] = []
 
     def make(**settings: object) -> Sshd:
-        namespace = NetworkNamespace.make(free_number(next(_OFFSETS)))
+        namespace = NetworkNamespace.make(free_address())
         folder = tmp_path_factory.mktemp("host")
         made.append((Sshd.start(folder, ssh_keys, namespace=namespace, **settings), namespace))
         return made[-1][0]
@@ -150,7 +149,7 @@ def sshd(make_sshd: Callable[..., Sshd]) -> Sshd:
 
 
 def _make_container(folder: Path, *, start: bool = True, **settings: object) -> Container:
-    made = Container.make(folder, free_vmid(next(_OFFSETS)), **settings)
+    made = Container.make(folder, free_vmid(), **settings)
     if start:
         made.start()
     return made

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from comparison.examples import SECRET, example
 from eagleops.library import Library, load
 from eagleops.workflows.compare_result import CompareResult
+from parts.numbers import free_port
 
 
 @pytest.fixture
@@ -19,14 +19,6 @@ def result() -> CompareResult:
     """EAGLE-3 against the baseline, five restarts each, one of them throttled."""
     pytest.importorskip("scipy", reason="the [stats] extra is not installed")
     return example()
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @pytest.fixture

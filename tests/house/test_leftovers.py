@@ -16,12 +16,13 @@ from parts.poll import until
 RUN = """
 import sys
 from pathlib import Path
-from parts.container import Container, free_vmid
-from parts.netns import NetworkNamespace, free_number
+from parts.container import Container
+from parts.netns import NetworkNamespace
+from parts.numbers import free_address, free_vmid
 
 container = Container.make(Path(sys.argv[1]), free_vmid())
 container.start()
-namespace = NetworkNamespace.make(free_number(0))
+namespace = NetworkNamespace.make(free_address())
 print(container.vmid, namespace.name, flush=True)
 sys.stdin.read()
 container.stop()

@@ -28,6 +28,7 @@ from eagleops.workflows.record import Recorded, launch_and_record, record, recor
 from eagleops.workflows.reproduce import plan_reproduction, reproduce
 from eagleops.workflows.runs import diff_runs, list_runs, run_as_profile, show_run
 from eagleops.workflows.stop import stop
+from parts.numbers import free_port
 
 SECRET = "hf_correct-horse-battery"
 # Names of one launch: everything else has to be the same when it is reproduced.
@@ -74,10 +75,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     """Boxes of this test's own; whatever it launched there is ended."""
     (tmp_path / "kimi").mkdir()
     (tmp_path / "kimi" / "config.json").write_text("{}")
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
-    text = INVENTORY.format(folder=tmp_path, port=port, secret=SECRET, python=sys.executable)
+    text = INVENTORY.format(folder=tmp_path, port=free_port(), secret=SECRET, python=sys.executable)
     read = inventory.parse(text)
     made = Place(tmp_path, read, Fleet(read))
     yield made

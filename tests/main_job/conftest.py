@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +24,7 @@ from eagleops.profile import Profile
 from eagleops.sim.box import SimBox
 from eagleops.transport.base import Argv, Channel, Completed, Transport
 from parts.container import Container
+from parts.numbers import free_port
 from parts.sshd import Sshd
 
 TP = 2
@@ -66,14 +66,6 @@ class Place:
     def again(self) -> Machine:
         """The same machine as another client meets it: with no session open."""
         return attrs.evolve(self.machine)
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def profile_of(box_port: int, **sim: Any) -> Profile:

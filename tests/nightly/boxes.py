@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -22,14 +21,6 @@ from eagleops.workflows.progress import Step
 
 SECRET = "hf_never_shown"
 HOLDS = "import sys, time; held = open(sys.argv[1]); print('held', flush=True); time.sleep(600)"
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @attrs.define(eq=False)

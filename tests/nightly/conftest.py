@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nightly.boxes import Boxes, free_port
+from nightly.boxes import Boxes
+from parts.numbers import free_port
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ from eagleops.library import load
 from eagleops.nights.store import NightStore
 from eagleops.workflows.nightly.holding import held
 from eagleops.workflows.progress import Step
-from nightly.boxes import Boxes, at, found, free_port, states
+from nightly.boxes import Boxes, at, found, states
+from parts.numbers import free_port
 from parts.poll import until
 
 

@@ -72,7 +72,7 @@ class Container:
 
         Args:
             folder: A folder of its own.
-            vmid: See :func:`free_vmid`.
+            vmid: See :func:`parts.numbers.free_vmid`.
             mounts: Folders or files of this machine by their place inside (absolute),
                 mounted writable.
             settings: More lines of the container's config.
@@ -173,8 +173,3 @@ class Container:
     def _lxc(self, verb: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         argv = [f"lxc-{verb}", *self._name, *arguments]
         return subprocess.run(argv, check=False, capture_output=True, timeout=20)
-
-
-def free_vmid(offset: int = 0) -> int:
-    """A number that no other test run on this machine uses: Proxmox's begin at 100."""
-    return 100_000_000 + os.getpid() * 200 + offset

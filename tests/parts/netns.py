@@ -40,7 +40,11 @@ class NetworkNamespace:
 
     @classmethod
     def make(cls, number: int) -> NetworkNamespace:
-        """Makes the namespace and the way to it; ``number`` (0 to 16383) sets the address."""
+        """Makes the namespace and the way to it.
+
+        Args:
+            number: Sets the address; see :func:`parts.numbers.free_address`.
+        """
         needs.root("a network namespace")
         ip = needs.program("ip", "iproute2")
         name = f"parts-{secrets.token_hex(4)}"
@@ -87,8 +91,3 @@ class NetworkNamespace:
 def _enter(namespace: int) -> None:
     if _libc.setns(namespace, _CLONE_NEWNET) != 0:
         raise OSError(ctypes.get_errno(), "setns: " + os.strerror(ctypes.get_errno()))
-
-
-def free_number(offset: int) -> int:
-    """A number for :meth:`NetworkNamespace.make` that no other test run here is likely to use."""
-    return (os.getpid() * 16 + offset) % 16384

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -19,6 +18,7 @@ import pytest
 import yaml
 
 from parts import needs
+from parts.numbers import free_port
 
 REAL = Path(os.environ.get("EAGLEOPS_REAL", Path(__file__).resolve().parents[2] / ".real"))
 
@@ -79,12 +79,6 @@ def real_engine() -> RealEngine:
     if not (REAL / "stamp").exists():
         needs.cannot(f"no vLLM in {REAL}: make test-real installs it")
     return RealEngine(REAL.resolve())
-
-
-def free_port() -> int:
-    """A port that nothing listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 @attrs.define

@@ -11,7 +11,8 @@ import pytest
 
 from eagleops.session import Session
 from eagleops.transport.local import LocalTransport
-from servers.places import ENGINES, Place, free_port, local_place
+from parts.numbers import free_port
+from servers.places import ENGINES, Place, local_place
 
 
 @pytest.fixture

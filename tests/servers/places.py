@@ -12,7 +12,6 @@ import contextlib
 import os
 import secrets
 import signal
-import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -24,6 +23,7 @@ import attrs
 from eagleops.errors import EagleError
 from eagleops.session import Session
 from eagleops.transport.base import Transport
+from parts.numbers import free_port
 
 ENGINES = Path(__file__).with_name("engines")
 MODEL = "/models/right"
@@ -132,13 +132,6 @@ def readiness(port: int, **changes: Any) -> dict[str, Any]:
         "timeout_s": 25,
         **changes,
     }
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def lives(pid: int) -> bool:

@@ -7,7 +7,6 @@ import http.client
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from eagleops.sim.box import SimBox
+from parts.numbers import free_port
 from parts.poll import until
 
 DATA = Path(__file__).parents[1] / "data" / "sim"
@@ -27,12 +27,6 @@ EAGLE3 = (
 )
 # Start-up as quick as the processes themselves.
 QUICK = {"start_s": 0.1, "warmup_s": 0.05, "stop_s": 0.05}
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 def session_of(leader: int) -> list[int]:

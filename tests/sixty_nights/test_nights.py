@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 
 from eagleops.workflows.nightly.report import NightReport
+from parts.numbers import free_port
 from parts.receiver import Receiver
 from sixty_nights.course import FIRST_NIGHT, PATCH, SHORT, WHOLE, Course, Nights, night_of, nights
 
@@ -42,15 +42,12 @@ def lived(request, tmp_path_factory) -> Iterator[tuple[Nights, list[dict[str, An
     course: Course = request.param
     folder = tmp_path_factory.mktemp("nights")
     receiver = Receiver()
-    with pytest.MonkeyPatch.context() as patched, socket.socket() as port:
+    with pytest.MonkeyPatch.context() as patched:
         for name in [name for name in os.environ if name.startswith("EAGLEOPS_")]:
             patched.delenv(name)
         patched.setenv("XDG_STATE_HOME", str(folder / "state"))
-        port.bind(("127.0.0.1", 0))
-        number = port.getsockname()[1]
-        port.close()
         try:
-            with nights(folder, course, number, receiver.url()) as box:
+            with nights(folder, course, free_port(), receiver.url()) as box:
                 began_s = time.monotonic()
                 for one in range(1, course.nights + 1):
                     box.live_through(one)
