@@ -8,8 +8,9 @@ from typing import Any, Protocol
 import attrs
 
 from eagleops.environment import nccl_variables as nccl
+from eagleops.environment import whole
 from eagleops.environment.report import EnvReport, MissingWorker, ProcessReport, VariableReport
-from eagleops.environment.values import Secret, Value, quoted, value_of
+from eagleops.environment.values import Secret, Value, value_of
 from eagleops.environment.weighing import verdict
 from eagleops.environment.witnesses import (
     Ancestor,
@@ -115,7 +116,8 @@ def judge(
             for pid, process in processes.items()
         ),
         missing_workers=tuple(MissingWorker(one.role, one.rank, one.title) for one in missing),
-        notes=tuple(_notes(processes.values(), expected, read)),
+        conf_files=whole.conf_files(read),
+        notes=tuple(whole.notes(read, expected)),
     )
 
 
@@ -271,24 +273,3 @@ def _conf(name: str, files: Sequence[Read], salt: str) -> ConfSetting | None:
         if value is not None:
             return ConfSetting(file["path"], value)
     return None
-
-
-def _notes(processes: Iterable[Read], expected: Expectation, read: Read) -> list[str]:
-    """What is worth knowing of the server as a whole."""
-    notes: dict[str, None] = {}
-    for process in processes:
-        for file in process["conf_files"]:
-            if file["why"]:
-                notes[f"{file['path']} cannot be read: {file['why']}"] = None
-            for name, content in file["variables"].items():
-                if name not in expected and nccl.is_nccl(name):
-                    value = quoted(value_of(content, read["salt"]))
-                    notes[f"{file['path']} sets {name}={value}, which nobody asked for"] = None
-        facts = process["nccl"]["facts"]
-        if facts is not None and len(facts["versions"]) > 1:
-            versions = ", ".join(facts["versions"])
-            notes[f"PID {process['pid']} runs more than one NCCL: {versions}"] = None
-    if read["gone"]:
-        pids = ", ".join(str(pid) for pid in read["gone"])
-        notes[f"ended while being read: PID {pids}"] = None
-    return list(notes)

@@ -104,6 +104,8 @@ class EnvReport:
         expected: Name to value; None for a variable that must not be set.
         processes: All that were read, the main process first.
         missing_workers: Expected processes that are not there.
+        conf_files: What the conf files that NCCL reads set, by path and name: it stands in no
+            environment until NCCL puts it there, and changes what is measured all the same.
         notes: What is worth knowing of the server as a whole.
     """
 
@@ -112,6 +114,7 @@ class EnvReport:
     expected: Mapping[str, Value | None]
     processes: tuple[ProcessReport, ...]
     missing_workers: tuple[MissingWorker, ...] = ()
+    conf_files: Mapping[str, Mapping[str, Value]] = {}
     notes: tuple[str, ...] = ()
 
     @property
@@ -200,6 +203,10 @@ class EnvReport:
             "processes": [process.to_dict() for process in self.processes],
             "counts": self.counts,
             "missing_workers": [worker.to_dict() for worker in self.missing_workers],
+            "conf_files": {
+                path: {name: shown(value) for name, value in settings.items()}
+                for path, settings in self.conf_files.items()
+            },
             "notes": list(self.notes),
             "conclusion": self.conclusion,
         }

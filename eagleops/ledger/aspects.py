@@ -55,7 +55,10 @@ def _spec(body: Part) -> Iterator[Line]:
 
 
 def _environment(body: Part) -> Iterator[Line]:
-    """What was in effect in the workers: an engine's own doing shows here alone."""
+    """What was in effect in the workers, and what NCCL reads beside it.
+
+    An engine's own doing shows here alone, and so does a conf file that somebody edited.
+    """
     seen: dict[str, set[str]] = {}
     for process in body.get("processes") or ():
         if not process.get("counted", True):
@@ -66,6 +69,9 @@ def _environment(body: Part) -> Iterator[Line]:
                 seen.setdefault(name, set()).add(str(value))
     for name, values in sorted(seen.items()):
         yield Line("env", f"{name} in the workers", " or ".join(sorted(values)))
+    for path, settings in sorted((body.get("conf_files") or {}).items()):
+        for name, value in sorted(settings.items()):
+            yield Line("env", f"{name} in {path}", str(value))
 
 
 def _packages(body: Part) -> Iterator[Line]:

@@ -10,7 +10,7 @@ import resource
 import time
 from typing import Any, Dict, Generator, List, Optional, Sequence
 
-from eagleops.remote import gpu_settings, listeners
+from eagleops.remote import gpu_settings, listeners, redact
 from eagleops.remote.box_facts import box_facts
 from eagleops.remote.context import Context
 from eagleops.remote.failure import Failure
@@ -24,7 +24,10 @@ CAP_SYS_PTRACE = 19
 
 
 def doctor(
-    context: Context, port: Optional[int] = None, paths: Sequence[str] = ()
+    context: Context,
+    port: Optional[int] = None,
+    paths: Sequence[str] = (),
+    conf_files: Sequence[str] = (),
 ) -> Generator[Dict[str, Any], None, Dict[str, Any]]:
     """Reads what :mod:`eagleops.workflows.doctor` judges.
 
@@ -32,6 +35,7 @@ def doctor(
         context: The operation's surroundings.
         port: A port whose listeners to name.
         paths: Files or folders that should be there.
+        conf_files: Files that a profile tells NCCL to read, as ``named_conf``.
     """
     prefix = context.options["device_prefix"]
     yield {"event": "reading"}
@@ -50,6 +54,7 @@ def doctor(
         "device_files": sorted(glob.glob(glob.escape(prefix) + "*")),
         "kernel_module": _text(KERNEL_MODULE),
         "nccl_conf": [_conf(path) for path in NCCL_CONF],
+        "named_conf": [_conf(path) for path in conf_files],
         "port_owners": _owners(port),
         "box": {**box_facts(prefix, paths), "persistence": _persistence(context)},
     }
@@ -117,5 +122,6 @@ def _conf(path: str) -> Dict[str, Any]:
     lines: Optional[List[str]] = None
     text = _text(os.path.expanduser(path))
     if text is not None:
-        lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+        told = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+        lines = [redact.text(line) for line in told]
     return {"path": path, "lines": lines}

@@ -73,6 +73,7 @@ def doctor(
     *,
     port: int | None = None,
     paths: Sequence[str] = (),
+    conf_files: Sequence[str] = (),
     progress: Progress = unwatched,
 ) -> DoctorReport:
     """Checks the way in to ``machine``, and the machine; changes nothing.
@@ -83,6 +84,7 @@ def doctor(
         machine: Which.
         port: A port that should be free, the default profile's for example.
         paths: Models that should be there.
+        conf_files: Files that profiles tell NCCL to read: read, and not judged.
         progress: Told of each step.
 
     Raises:
@@ -93,7 +95,7 @@ def doctor(
     if machine.outer is not None:
         checks.append(_way_through(machine.outer))
     asked_s = time.time()
-    facts = machine.call("doctor", port=port, paths=list(paths))
+    facts = machine.call("doctor", port=port, paths=list(paths), conf_files=list(conf_files))
     answered_s = time.time()
     snapshot = Snapshot.from_dict(machine.call("snapshot"))
     # The answer left the machine somewhere between asking and hearing.

@@ -97,7 +97,7 @@ def server(
     spawned = machine.call("spawn", name=name, launch=order)["server"]
     try:
         log = machine.seen / "state/eagleops/servers" / name / "server.log"
-        until(lambda: log.read_text().count('"found"') >= processes, limit_s=30.0)
+        until(lambda: log.read_text().count('"found"') >= processes)
         yield spawned
     finally:
         with contextlib.suppress(EagleError):

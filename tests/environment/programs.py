@@ -119,7 +119,7 @@ def running(
     finally:
         process.stdin.close()
         try:
-            process.wait(10.0)
+            process.wait(60.0)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()

@@ -108,7 +108,7 @@ def test_a_conf_file_sets_what_the_environment_does_not() -> None:
     reading["processes"][0]["conf_files"] = [
         {
             "path": "/tmp/nccl.conf",
-            "variables": {"NCCL_ALGO": "Tree", "NCCL_PROTO": "Simple"},
+            "variables": {"NCCL_ALGO": "Tree", "NCCL_PROTO": "Simple", "PATH": "/opt"},
             "why": "",
         }
     ]
@@ -126,6 +126,10 @@ def test_a_conf_file_sets_what_the_environment_does_not() -> None:
         ("wrong", "NCCL took Tree")
     ]
     assert other.notes == ("/tmp/nccl.conf sets NCCL_PROTO=Simple, which nobody asked for",)
+    assert report.to_dict()["conf_files"] == other.to_dict()["conf_files"]
+    assert report.to_dict()["conf_files"] == {
+        "/tmp/nccl.conf": {"NCCL_ALGO": "Tree", "NCCL_PROTO": "Simple"}
+    }
 
 
 def test_what_nccl_refused_is_wrong_though_it_was_read() -> None:

@@ -248,6 +248,22 @@ def test_what_an_engine_did_to_a_variable_is_seen() -> None:
     assert told(diff(before, after)) == [("env", "NCCL_ALGO in the workers", "Ring", "Tree")]
 
 
+def test_a_conf_file_that_somebody_edited_is_seen() -> None:
+    """It stands in no profile and no command, and NCCL reads it all the same."""
+
+    def environment(**files: dict[str, str]) -> dict[str, Any]:
+        return {"processes": [], "conf_files": {f"/{path}": set_ for path, set_ in files.items()}}
+
+    before = run(1, environment=environment(a={"NCCL_ALGO": "Ring"}, b={"NCCL_PROTO": "LL"}))
+    after = run(2, environment=environment(a={"NCCL_ALGO": "Tree"}, c={"NCCL_PROTO": "LL"}))
+
+    assert sorted(told(diff(before, after))) == [
+        ("env", "NCCL_ALGO in /a", "Ring", "Tree"),
+        ("env", "NCCL_PROTO in /b", "LL", None),
+        ("env", "NCCL_PROTO in /c", None, "LL"),
+    ]
+
+
 def test_a_checkout_and_a_shadow_are_patches() -> None:
     """An editable install's commit and dirty files, and a copy that hides the package."""
 

@@ -43,6 +43,7 @@ class Boxes:
         second: str = "fail: ''",
         more: Sequence[str] = (),
         uses: str = "null",
+        env: str = "",
     ) -> Path:
         """Writes the hosts.yaml.
 
@@ -53,6 +54,7 @@ class Boxes:
             second: Of `second`, likewise.
             more: Lines of `hosts:`.
             uses: The profiles' `gpus:`.
+            env: More of their variables.
         """
         boxes = [
             f"  {name}: {{transport: sim, sim: {{gpus: {self.gpus}, directory: box-{name}}}}}"
@@ -71,7 +73,7 @@ class Boxes:
             f"    port: {self.port}",
             f"    gpus: {uses}",
             "    args: {tp-size: 1, host: 127.0.0.1}",
-            f"    env: {{NCCL_PROTO: LL, HF_TOKEN: {SECRET}}}",
+            f"    env: {{NCCL_PROTO: LL, HF_TOKEN: {SECRET}, {env}}}",
             f"    sim: {{start_s: 0.2, warmup_s: 0.1, speed: 20, {sim}}}",
             "  second:",
             "    extends: baseline",

@@ -9,6 +9,7 @@ import pytest
 
 from eagleops.errors import UsageError
 from eagleops.ledger import Ledger
+from eagleops.ledger.diff import diff
 from eagleops.library import load
 from eagleops.nights.store import NightStore
 from nightly.boxes import SECRET, Boxes, at, found, states
@@ -82,6 +83,30 @@ def test_a_second_night_says_what_has_changed_on_the_machine(boxes: Boxes) -> No
     assert [fault.check for fault in second.news.events] == ["machine"]
     assert found(third, "machine").state == "pass"
     assert not third.changed
+
+
+def test_an_nccl_conf_that_somebody_edited_is_told_and_named_as_the_cause(
+    boxes: Boxes, tmp_path: Path
+) -> None:
+    """Also one that a profile names; it stands in no environment until NCCL has read it."""
+    conf = tmp_path / "nccl of mine.conf"
+    conf.write_text("# of mine\nNCCL_ALGO=Ring\n")
+    env = f"NCCL_CONF_FILE: '{conf}'"
+    first = boxes.night(env=env)
+    conf.write_text(f"NCCL_ALGO=Tree\nMY_TOKEN={SECRET}\n")
+    second, third = boxes.night(env=env), boxes.night(env=env)
+
+    assert [states(one)["nccl-conf"] for one in (first, second, third)] == ["pass", "warn", "pass"]
+    told = found(second, "nccl-conf").message
+    assert told.startswith(f"{conf}: NCCL_ALGO=Ring → NCCL_ALGO=Tree, MY_TOKEN=")
+    assert SECRET not in json.dumps(second.to_dict())
+    assert [fault.check for fault in second.news.events] == ["nccl-conf"]
+    with Ledger.open(boxes.folder / "ledger.db") as ledger:
+        before, after = (ledger.run(found(one, "speed:baseline").run_id) for one in (first, second))
+    changes = diff(before, after).changes
+    assert [(change.what, change.before, change.after) for change in changes] == [
+        (f"NCCL_ALGO in {conf}", "Ring", "Tree")
+    ]
 
 
 def test_a_night_of_a_clock_that_was_wrong_is_no_last_night(boxes: Boxes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from eagleops.ledger import Header, Run
@@ -154,21 +154,23 @@ def _odd(compared: Mapping[str, Any]) -> list[str]:
 
 
 def _nccl_conf(visit: Visit) -> None:
-    told = visit.doctor_facts()[NCCL_CONF]
-    now = {conf["path"]: conf["lines"] for conf in told}
+    told = visit.doctor_facts()
+    now = {conf["path"]: conf["lines"] for conf in (*told[NCCL_CONF], *told["named_conf"])}
     before, since_utc = visit.log.facts_before(visit.host, NCCL_CONF)
     visit.log.keep(visit.host, **{NCCL_CONF: now})
     if before is None:
         visit.passed("nccl-conf", FIRST_NIGHT)
         return
-    show: Callable[[Any], str] = lambda lines: "not there" if lines is None else ", ".join(lines)  # noqa: E731
-    paths = [path for path in {**before, **now} if before.get(path) != now.get(path)]
+    # A file that only one of the nights looked at was named by another profile.
+    paths = [path for path in before if path in now and before[path] != now[path]]
     if not paths:
         visit.passed("nccl-conf", f"as in the night of {since_utc[:10]}")
         return
-    changed = [
-        f"{path}: {show(before.get(path)) or 'empty'} → {show(now.get(path)) or 'empty'}"
-        for path in paths
-    ]
+    changed = [f"{path}: {_setting(before[path])} → {_setting(now[path])}" for path in paths]
     facts = {"before": dict(before), "now": now, "since_utc": since_utc}
     visit.faulty("nccl-conf", f"{'; '.join(changed)}. NCCL reads it.", facts=facts)
+
+
+def _setting(lines: Sequence[str] | None) -> str:
+    """What a file sets."""
+    return "not there" if lines is None else ", ".join(lines) or "empty"

@@ -83,7 +83,9 @@ def _doctor(visit: Visit) -> None:
     real = getattr(visit.machine.entry, "transport", "") != "sim"
     models = [profile.model or "" for _, profile in visit.profiles if real]
     paths = dict.fromkeys(model for model in models if model.startswith("/"))
-    report = doctor(visit.machine, paths=list(paths), progress=visit.progress)
+    report = doctor(
+        visit.machine, paths=list(paths), conf_files=visit.conf_files, progress=visit.progress
+    )
     visit.told_by_doctor = report.facts
     found = []
     for check in report.checks:

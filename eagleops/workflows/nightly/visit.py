@@ -61,6 +61,12 @@ class Visit:
         """As in hosts.yaml."""
         return self.machine.name
 
+    @property
+    def conf_files(self) -> list[str]:
+        """The files that the suite's profiles tell NCCL to read."""
+        named = {profile.env.get("NCCL_CONF_FILE", "") for _, profile in self.profiles}
+        return sorted(path for path in named if path.startswith("/"))
+
     def rule(self, kind: str, subject: str = "") -> Rule:
         """What the suite asks of a check."""
         return self.suite.rule(f"{kind}{SEPARATOR}{subject}" if subject else kind)
@@ -134,7 +140,7 @@ class Visit:
             Unreachable: if the host cannot be asked.
         """
         if not self.told_by_doctor:
-            self.told_by_doctor = self.machine.call("doctor")
+            self.told_by_doctor = self.machine.call("doctor", conf_files=self.conf_files)
         return self.told_by_doctor
 
     def users(self, gpus: Collection[int] | None = None) -> Users:
