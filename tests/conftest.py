@@ -30,7 +30,7 @@ With every part required (``EAGLEOPS_REQUIRE_PARTS=1``) a skip fails: see parts.
     be ``cut()``.
 
 Tests say ``from parts.poll import until`` to wait for a fact with a limit, and
-``from parts.numbers import free_port`` for a port that nobody else is given.
+``from parts.reserved import free_port`` for a port that nobody else is given.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from eagleops.transport.local import LocalTransport
 from parts.container import Container
 from parts.leftovers import remove_leftovers
 from parts.netns import NetworkNamespace
-from parts.numbers import free_address, free_vmid
+from parts.reserved import free_address, free_vmid
 from parts.sshd import Keys, Sshd
 
 pytest_plugins = ["parts.skips"]

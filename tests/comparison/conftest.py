@@ -11,7 +11,7 @@ import pytest
 from comparison.examples import SECRET, example
 from eagleops.library import Library, load
 from eagleops.workflows.compare_result import CompareResult
-from parts.numbers import free_port
+from parts.reserved import free_port
 
 
 @pytest.fixture

@@ -16,10 +16,12 @@ from parts.poll import until
 RUN = """
 import sys
 from pathlib import Path
+from parts import leftovers
 from parts.container import Container
 from parts.netns import NetworkNamespace
-from parts.numbers import free_address, free_vmid
+from parts.reserved import free_address, free_vmid
 
+leftovers.CLAIMS = Path(sys.argv[2])
 container = Container.make(Path(sys.argv[1]), free_vmid())
 container.start()
 namespace = NetworkNamespace.make(free_address())
@@ -35,7 +37,7 @@ def run(tmp_path: Path, monkeypatch) -> Iterator[Callable[[], subprocess.Popen[s
     """Starts a run that has made a container and a network namespace, and waits."""
     needs.root("a container")
     needs.program("lxc-start", "lxc")
-    monkeypatch.setattr(leftovers, "CLAIMS", tmp_path / f"eagleops-tests-{os.getuid()}-claims")
+    monkeypatch.setattr(leftovers, "CLAIMS", tmp_path / "claims")
     parts = str(Path(__file__).resolve().parents[1])
     started: list[subprocess.Popen[str]] = []
 
@@ -43,8 +45,8 @@ def run(tmp_path: Path, monkeypatch) -> Iterator[Callable[[], subprocess.Popen[s
         folder = tmp_path / str(len(started))
         folder.mkdir()
         process = subprocess.Popen(
-            [sys.executable, "-c", RUN, folder],
-            env={**os.environ, "PYTHONPATH": parts, "TMPDIR": str(tmp_path)},
+            [sys.executable, "-c", RUN, folder, leftovers.CLAIMS],
+            env={**os.environ, "PYTHONPATH": parts},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

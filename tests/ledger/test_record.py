@@ -28,7 +28,7 @@ from eagleops.workflows.record import Recorded, launch_and_record, record, recor
 from eagleops.workflows.reproduce import plan_reproduction, reproduce
 from eagleops.workflows.runs import diff_runs, list_runs, run_as_profile, show_run
 from eagleops.workflows.stop import stop
-from parts.numbers import free_port
+from parts.reserved import free_port
 
 SECRET = "hf_correct-horse-battery"
 # Names of one launch: everything else has to be the same when it is reproduced.

@@ -24,7 +24,7 @@ from eagleops.profile import Profile
 from eagleops.sim.box import SimBox
 from eagleops.transport.base import Argv, Channel, Completed, Transport
 from parts.container import Container
-from parts.numbers import free_port
+from parts.reserved import free_port
 from parts.sshd import Sshd
 
 TP = 2
@@ -179,6 +179,11 @@ class Commands:
         """The box that the commands of this folder use."""
         return SimBox.prepare(self.folder / "state/eagleops/sim", gpus=TP)
 
+    def has_begun(self) -> bool:
+        """Whether a launched server of the profile has said anything yet."""
+        log = Path(self.box.layout.state, "eagleops/servers/baseline/server.log")
+        return log.exists() and log.stat().st_size > 0
+
     def argv(self, *words: str) -> list[str]:
         """The command line of ``eagleops WORDS``."""
         return [sys.executable, "-m", "eagleops", *words]
@@ -199,7 +204,7 @@ class Commands:
     def __call__(self, *words: str) -> Answer:
         """Runs a command to its end."""
         process = self.start(*words)
-        stdout, stderr = process.communicate(timeout=60)
+        stdout, stderr = process.communicate(timeout=300)
         return Answer(process.returncode, stdout, stderr)
 
     def write(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nightly.boxes import Boxes
-from parts.numbers import free_port
+from parts.reserved import free_port
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from eagleops.nights.store import NightStore
 from eagleops.workflows.nightly.holding import held
 from eagleops.workflows.progress import Step
 from nightly.boxes import Boxes, at, found, states
-from parts.numbers import free_port
 from parts.poll import until
+from parts.reserved import free_port
 
 
 def test_gpus_that_somebody_uses_are_left_alone(boxes: Boxes) -> None:

@@ -72,7 +72,7 @@ class Container:
 
         Args:
             folder: A folder of its own.
-            vmid: See :func:`parts.numbers.free_vmid`.
+            vmid: See :func:`parts.reserved.free_vmid`.
             mounts: Folders or files of this machine by their place inside (absolute),
                 mounted writable.
             settings: More lines of the container's config.
@@ -139,7 +139,7 @@ class Container:
                 stderr=output,
                 start_new_session=True,
             )
-        waited = self._lxc("wait", "-s", "RUNNING", "-t", "10")
+        waited = self._lxc("wait", "-s", "RUNNING", "-t", "60")
         if waited.returncode != 0 or self._monitor.poll() is not None:
             self.stop()
             needs.cannot(f"LXC does not start a container here: {log.read_text()[-400:]}")
@@ -150,7 +150,7 @@ class Container:
             return
         self._lxc("stop", "-k")
         try:
-            self._monitor.wait(5.0)
+            self._monitor.wait(30.0)
         except subprocess.TimeoutExpired:
             self._monitor.kill()
             self._monitor.wait()
@@ -172,4 +172,4 @@ class Container:
 
     def _lxc(self, verb: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         argv = [f"lxc-{verb}", *self._name, *arguments]
-        return subprocess.run(argv, check=False, capture_output=True, timeout=20)
+        return subprocess.run(argv, check=False, capture_output=True, timeout=120)

@@ -11,6 +11,8 @@ import time
 
 import attrs
 
+from parts.reserved import free_port
+
 _CHUNK_BYTES = 64 * 1024
 
 
@@ -41,7 +43,8 @@ class Link:
     @classmethod
     def open(cls, host: str, port: int, *, delay_s: float = 0.0) -> Link:
         """Opens the way."""
-        listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        # A link that was closed stays so: nobody else is given its port.
+        listener = socket.create_server(("127.0.0.1", free_port()), backlog=64)
         # Small, so that a sender's socket fills soon where this end stops reading.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
         link = cls(listener.getsockname()[1], (host, port), delay_s, listener=listener)

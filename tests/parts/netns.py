@@ -43,7 +43,7 @@ class NetworkNamespace:
         """Makes the namespace and the way to it.
 
         Args:
-            number: Sets the address; see :func:`parts.numbers.free_address`.
+            number: Sets the address; see :func:`parts.reserved.free_address`.
         """
         needs.root("a network namespace")
         ip = needs.program("ip", "iproute2")

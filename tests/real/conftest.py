@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from parts import needs
-from parts.numbers import free_port
+from parts.reserved import free_port
 
 REAL = Path(os.environ.get("EAGLEOPS_REAL", Path(__file__).resolve().parents[2] / ".real"))
 

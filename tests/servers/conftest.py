@@ -11,7 +11,7 @@ import pytest
 
 from eagleops.session import Session
 from eagleops.transport.local import LocalTransport
-from parts.numbers import free_port
+from parts.reserved import free_port
 from servers.places import ENGINES, Place, local_place
 
 

@@ -23,7 +23,7 @@ import attrs
 from eagleops.errors import EagleError
 from eagleops.session import Session
 from eagleops.transport.base import Transport
-from parts.numbers import free_port
+from parts.reserved import free_port
 
 ENGINES = Path(__file__).with_name("engines")
 MODEL = "/models/right"

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from eagleops.sim.box import SimBox
-from parts.numbers import free_port
 from parts.poll import until
+from parts.reserved import free_port
 
 DATA = Path(__file__).parents[1] / "data" / "sim"
 SGLANG = ("-m", "sglang.launch_server", "--model-path", "/shared/model")
@@ -133,7 +133,7 @@ class SimServer:
         finally:
             connection.close()
 
-    def wait_ready(self, limit_s: float = 20.0) -> SimServer:
+    def wait_ready(self, limit_s: float = 60.0) -> SimServer:
         """Waits until /health says yes."""
         until(
             lambda: self.get("/health")[0] == 200 or self.process.poll() is not None,
@@ -142,10 +142,10 @@ class SimServer:
         assert self.process.poll() is None, self.log
         return self
 
-    def wait_ended(self, limit_s: float = 20.0) -> int:
+    def wait_ended(self, limit_s: float = 60.0) -> int:
         """Waits until every process has ended, and returns the main one's exit status."""
         status = self.process.wait(limit_s)
-        until(lambda: not session_of(self.pid), limit_s=5)
+        until(lambda: not session_of(self.pid))
         return status
 
     def stop(self) -> None:

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from eagleops.workflows.nightly.report import NightReport
-from parts.numbers import free_port
 from parts.receiver import Receiver
+from parts.reserved import free_port
 from sixty_nights.course import FIRST_NIGHT, PATCH, SHORT, WHOLE, Course, Nights, night_of, nights
 
 SPEED, THROTTLING = "speed:eagle3", "throttling:eagle3"

@@ -7,15 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import parts.numbers
-from parts.numbers import free_address, free_port, free_vmid
+import parts.reserved
+from parts.reserved import free_address, free_port, free_vmid
 
 # Many of few, and of this run's own: by chance alone they would meet.
 TAKES = f"""
 import sys
-sys.path.insert(0, {str(Path(parts.numbers.__file__).parents[1])!r})
-from parts import numbers
-print(*[numbers._free({(1 << 21) + 64 * os.getpid()}, range(40)) for _ in range(10)], flush=True)
+sys.path.insert(0, {str(Path(parts.reserved.__file__).parents[1])!r})
+from parts import reserved
+print(*[reserved._free({(1 << 21) + 64 * os.getpid()}, range(40)) for _ in range(10)], flush=True)
 sys.stdin.read()
 """
 
