@@ -80,7 +80,7 @@ def _remove_cgroups(vmid: str) -> None:
                     Path(folder).rmdir()
         return not any(place.exists() for place in places)
 
-    until(removed, limit_s=5.0)
+    until(removed, limit_s=30.0)
 
 
 def _remove_namespace(name: str) -> None:

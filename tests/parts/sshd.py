@@ -186,7 +186,9 @@ class Sshd:
         for process in self._served:
             if process.poll() is None:
                 for pid in [process.pid, *_children(process.pid, "sshd")]:
-                    os.kill(pid, signal.SIGKILL)
+                    # Without the first the others end by themselves.
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
                 process.wait()
 
     def stop(self) -> None:

@@ -26,7 +26,8 @@ def on_gpus(place, tmp_path):
     answer = CAPTURED.read_text().replace(f" {USED[1]},", f" {USED[0]},", 1)
     program.with_name("answer").write_text(answer)
     program.chmod(0o755)
-    return place.session(path=f"{program.parent}:{os.environ['PATH']}")
+    path = f"{program.parent}:{os.environ['PATH']}"
+    return place.session(path=path, device_prefix=str(tmp_path / "nvidia"))
 
 
 def test_gpus_in_use_refuse_a_launch(place, on_gpus) -> None:

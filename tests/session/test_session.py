@@ -18,7 +18,7 @@ from eagleops.remote.operations import OPERATIONS
 from eagleops.session import Session
 from eagleops.transport.local import LocalTransport
 from parts import needs
-from parts.poll import processes_with, until
+from parts.poll import acting_when, processes_with, until
 
 PYENV = Path("~/.pyenv/versions").expanduser()
 
@@ -97,33 +97,37 @@ def test_what_is_no_json_is_told(open_session, operate, made):
 
 
 def test_events_come_as_they_happen(open_session, operate, way):
-    """A stream yields each event when it happened, and the result last."""
+    """A stream yields each event before the next can happen, and the result last."""
     operate(
         "count",
         """
-        def count(context, to):
+        def count(context, to, heard):
             for number in range(to):
                 yield {"event": "number", "number": number}
-                context.sleep(0.2)
+                while not os.path.exists("{}-{}".format(heard, number)):
+                    context.sleep(0.01)
+                os.unlink("{}-{}".format(heard, number))
             return {"to": to}
         """,
     )
     session = open_session(way)
-    started = time.monotonic()
-    seen = [(event, time.monotonic() - started) for event in session.stream("count", to=3)]
-    assert [event["event"] for event, _at in seen] == ["number", "number", "number", "done"]
-    assert seen[-1][0]["result"] == {"to": 3}
-    assert seen[0][1] < 0.2 < seen[1][1] < 0.4 + 0.2
+    heard, seen = f"/tmp/heard-{secrets.token_hex(8)}", []
+    for event in session.stream("count", to=3, heard=heard, time_limit_s=60.0):
+        seen.append(event)
+        if event["event"] == "number":
+            way.run(["touch", f"{heard}-{event['number']}"])
+    assert [event["event"] for event in seen] == ["number", "number", "number", "done"]
+    assert seen[-1]["result"] == {"to": 3}
 
 
 def test_a_slow_operation_is_heard_of(open_session, operate, way):
     """An operation that says nothing for long does not count as a dead link: it is alive."""
     operate(
         "rest",
-        "def rest(context):\n    context.sleep(3)\n    yield {'event': 'x'}\n    return {}\n",
+        "def rest(context):\n    context.sleep(6)\n    yield {'event': 'x'}\n    return {}\n",
     )
     session = open_session(way)
-    assert session.call("rest", silence_s=1.8) == {}
+    assert session.call("rest", silence_s=4.0) == {}
 
 
 def test_a_time_limit_is_kept_over_there(session):
@@ -133,7 +137,7 @@ def test_a_time_limit_is_kept_over_there(session):
     with pytest.raises(OperationFailed) as failed:
         session.call("execute", argv=["sh", "-c", f"sleep 30; : {word}"], time_limit_s=0.5)
     assert failed.value.kind == "time_limit"
-    assert time.monotonic() - started < 2.0
+    assert time.monotonic() - started < 25.0
     until(lambda: not processes_with(word))
     assert session.call("execute", argv=["true"])["exit_status"] == 0
 
@@ -146,7 +150,7 @@ def test_an_operation_that_hangs_uninterruptibly_is_given_up(open_session, opera
     started = time.monotonic()
     with pytest.raises(TimedOut) as given_up:
         session.call("hang", time_limit_s=0.5)
-    assert time.monotonic() - started < 5.0
+    assert time.monotonic() - started < 25.0
     assert str(given_up.value) == (
         "this machine: hang: no result 1 s after its limit of 0.5 s: it hangs where nothing can "
         "interrupt it (a driver call?); the outcome is unknown\n"
@@ -154,7 +158,7 @@ def test_an_operation_that_hangs_uninterruptibly_is_given_up(open_session, opera
     )
     assert session.usable is False
     # Killed with its stdin after a grace period, driver call or not.
-    until(lambda: not Path(f"/proc/{session.pid}").exists(), limit_s=10.0)
+    until(lambda: not Path(f"/proc/{session.pid}").exists(), limit_s=20.0)
 
 
 def test_a_stream_left_early_calls_the_operation_off(open_session, operate, way):
@@ -227,7 +231,7 @@ def test_an_operation_that_ignores_being_called_off_costs_the_session(
     until((tmp_path / "begun").exists)
     started = time.monotonic()
     stream.close()
-    assert time.monotonic() - started < 3.0
+    assert time.monotonic() - started < 25.0
     assert session.usable is False
 
 
@@ -239,9 +243,9 @@ def test_an_interrupt_does_not_leave_the_rest_for_the_next(open_session, operate
     )
     session = open_session(LocalTransport())
     main = threading.main_thread().ident
-    threading.Timer(0.5, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
+    later = threading.Timer(0.3, lambda: signal.pthread_kill(main, signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
-        session.call("work")
+        session.call("work", on_event=lambda _event: later.start())
     assert session.usable is False
     until(lambda: not Path(f"/proc/{session.pid}").exists())
 
@@ -278,7 +282,7 @@ def test_threads_wait_for_one_another(session):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30.0)
+        thread.join(60.0)
     assert answers == {number: b"%d\n" % number for number in range(30)}
 
 
@@ -297,7 +301,7 @@ def test_closing_leaves_no_process_behind(way, monkeypatch):
     until(lambda: processes_with(f"{word} child"))
     assert processes_with(f"eagleops-{word}")
     session.close()
-    caller.join(10.0)
+    caller.join(60.0)
     until(lambda: processes_with(word) == [])
 
 
@@ -311,9 +315,12 @@ def test_a_closed_session_refuses(session):
 def test_a_killed_interpreter_is_told_as_such(open_session):
     """An interpreter that somebody killed is not a broken link, and its outcome is unknown."""
     session = open_session(LocalTransport())
-    threading.Timer(0.3, lambda: os.kill(session.pid, signal.SIGKILL)).start()
+    argv = ["sleep", f"60.{secrets.randbelow(10**9):09d}"]
+    acting_when(lambda: processes_with(argv[1]), lambda: os.kill(session.pid, signal.SIGKILL))
     with pytest.raises(LinkLost) as lost:
-        session.call("execute", argv=["sleep", "2"])
+        session.call("execute", argv=argv)
+    for pid in processes_with(argv[1]):
+        os.kill(pid, signal.SIGKILL)
     assert str(lost.value) == (
         "this machine: execute: the interpreter over there was ended by SIGKILL, the outcome is "
         "unknown\nLook before you act: eagleops status."

@@ -102,9 +102,7 @@ def test_a_proxy_command_leads_to_a_server(sshd):
     sshd.known_hosts.write_text(f"example.com {sshd.known_hosts.read_text().partition(' ')[2]}")
     options = sshd.options(proxy_command=sshd.proxy_command)
     transport = SshTransport(f"{sshd.user}@example.com", options=options)
-    started = time.monotonic()
     assert transport.run(["echo", "hello"], timeout_s=LIMIT_S).stdout == b"hello\n"
-    assert time.monotonic() - started < 5.0
     transport.close()
 
 
@@ -115,20 +113,20 @@ def test_a_proxy_command_that_ends_is_a_connection_error(sshd):
     )
     started, busy = time.monotonic(), time.process_time()
     with pytest.raises(ConnectFailed):
-        transport.run(["true"], timeout_s=LIMIT_S)
-    assert time.monotonic() - started < 5.0
+        transport.run(["true"], timeout_s=2 * LIMIT_S)
+    assert time.monotonic() - started < LIMIT_S
     assert time.process_time() - busy < 2.0
 
 
 def test_a_proxy_command_is_bounded_like_any_way(sshd):
     """A proxy command that says nothing is given up within the limit, and ended."""
     transport = SshTransport(
-        f"{sshd.user}@example.com", options=sshd.options(proxy_command="sleep 30")
+        f"{sshd.user}@example.com", options=sshd.options(proxy_command="sleep 600")
     )
     started = time.monotonic()
     with pytest.raises(ConnectFailed, match=r"no login to .* within"):
         transport.run(["true"], timeout_s=1.0)
-    assert time.monotonic() - started < 4.0
+    assert time.monotonic() - started < LIMIT_S
 
 
 def test_a_host_key_alias_names_the_key(sshd, tmp_path):

@@ -12,9 +12,9 @@ import time
 import web
 
 
-def die(options):
+def die(options, after_s):
     """Dies when it is time."""
-    time.sleep(options.load_s)
+    time.sleep(after_s)
     web.mark(options.mark, "dying")
     if options.how == "signal":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -28,7 +28,7 @@ if __name__ == "__main__":
     options = web.arguments(
         ("--how", {"default": "status"}), ("--serving", {"action": "store_true"})
     )
-    threading.Thread(target=die, args=(options,), daemon=True).start()
+    threading.Thread(target=die, args=(options, options.load_s), daemon=True).start()
     if options.serving:
         options.load_s = 600
         web.serve(options)

@@ -17,6 +17,7 @@ def arguments(*more):
     parser.add_argument("--address", default="127.0.0.1")
     parser.add_argument("--model", default="/models/right")
     parser.add_argument("--load-s", type=float, default=0.0)
+    parser.add_argument("--ready-when", type=Path)
     parser.add_argument("--slow-probe-s", type=float, default=0.0)
     parser.add_argument("--reuse-port", action="store_true")
     parser.add_argument("--silent-model", action="store_true")
@@ -80,13 +81,15 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def serve(options, after_bind=None):
-    """Binds, and becomes ready ``load_s`` later; serves for good."""
+    """Binds, and becomes ready ``load_s`` later, or when there is a file; serves for good."""
     server = Server(options)
     if after_bind:
         after_bind()
 
     def become_ready():
         time.sleep(options.load_s)
+        while options.ready_when and not options.ready_when.exists():
+            time.sleep(0.01)
         server.ready = True
         mark(options.mark, "ready")
         print("The server is fired up and ready to roll!", flush=True)
