@@ -77,6 +77,19 @@ class Drift:
         return 100 * (self.level / self.accepted - 1)
 
     @property
+    def limit(self) -> float | None:
+        """What the figure is held to, on its worse side; None if it is too short.
+
+        Where the level is worse than it was, the best accepted one less the smallest change that
+        counts; else the band's edge.
+        """
+        is_higher_better = metric_of(self.metric).better == "higher"
+        if self.state != "changed" or not self.accepted:
+            return self.low if is_higher_better else self.high
+        smallest = 1 + self.smallest_pct / 100
+        return self.accepted / smallest if is_higher_better else self.accepted * smallest
+
+    @property
     def latest_worse(self) -> bool:
         """Whether the latest point is unusual, and on the worse side of the band."""
         if not self.latest_unusual or self.latest is None or self.level is None:

@@ -54,6 +54,22 @@ def test_a_regression_is_told_by_the_third_night_and_stays_told(seed: int) -> No
     assert last.since.change_pct == pytest.approx(-7, abs=1.5)
 
 
+@pytest.mark.parametrize("metric", ["tok_s", "ttft_ms"])
+def test_a_level_that_is_worse_is_beyond_the_limit_that_is_told(metric: str) -> None:
+    """Its own band is no limit: a figure that fails is not shown as one that keeps it."""
+    worse = 0.8 if metric == "tok_s" else 1.25
+    before, after = flat(10), flat(6, 88.8 * worse, begin=11)
+    steady, changed = judged(before, metric), judged([*before, *after], metric)
+
+    is_worse = METRICS[metric].is_worse
+    assert (steady.state, changed.state) == ("steady", "changed")
+    assert steady.limit in {steady.low, steady.high}
+    assert is_worse(steady.limit, steady.latest.value)
+    assert is_worse(changed.latest.value, changed.limit)
+    assert changed.limit == pytest.approx(88.8, rel=0.04)
+    assert judged([], metric).limit is None
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_an_odd_night_is_unusual_and_no_change(seed: int) -> None:
     """After the change the band follows the new level: night 44 alone is outside of it."""

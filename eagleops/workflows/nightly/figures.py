@@ -95,7 +95,7 @@ def _judge_drift(visit: Visit, told: TrendReport, measured: BenchResult) -> None
     more = {
         "value": round(latest.value, digits),
         "unit": told.series.unit,
-        "limit": None if drift.low is None else round(drift.low, digits),
+        "limit": None if drift.limit is None else round(drift.limit, digits),
         "run_id": latest.run_id,
         "facts": {"drift": drift.to_dict()},
     }
