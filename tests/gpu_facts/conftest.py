@@ -19,6 +19,7 @@ from eagleops.remote import process_table
 from eagleops.session import Session
 from eagleops.transport.local import LocalTransport
 from parts import needs
+from parts.poll import until
 
 DATA = Path(__file__).parents[1] / "data" / "gpus"
 NVML = Path(__file__).with_name("fake_nvml.c")
@@ -84,7 +85,7 @@ class Child:
 
 @pytest.fixture
 def start() -> Iterator[Callable[..., Child]]:
-    """``start(program)`` runs Python text in a session of its own and waits for its "ready".
+    """``start(program)`` runs Python text in a session of its own until it waits after "ready".
 
     Whatever of that session is left after the test is killed.
     """
@@ -107,6 +108,7 @@ def start() -> Iterator[Callable[..., Child]]:
         )
         started.append(child)
         assert child.line() == "ready"
+        until(lambda: child.state() != "R")
         return child
 
     yield run
@@ -115,7 +117,7 @@ def start() -> Iterator[Callable[..., Child]]:
             if stat.sid == child.pid:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(stat.pid, signal.SIGKILL)
-        child.process.wait(10)
+        child.process.wait(60)
         assert child.process.stdout is not None
         child.process.stdout.close()
 

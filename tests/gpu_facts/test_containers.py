@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,7 +16,10 @@ from eagleops.transport.local import LocalTransport
 from parts.container import Container
 
 PYTHON = "/usr/bin/python3"
-HOLD = "import time; f = open('/dev/nvidia0'); print('ready', flush=True); time.sleep(600)"
+# In place of the driver's names, which containers of other tests may have at the same time.
+DEVICES = f"/dev/{secrets.token_hex(4)}-nvidia"
+HOLD = f"import time; f = open('{DEVICES}0'); print('ready', flush=True); time.sleep(600)"
+OPTIONS = {"nvml": False, "device_prefix": DEVICES}
 
 
 @attrs.frozen
@@ -38,16 +42,16 @@ class Box:
 
 @pytest.fixture
 def box(container: Container) -> Iterator[Box]:
-    """The run's container, with a /dev/nvidia0 in its own /dev for the length of a test."""
+    """The run's container, with a GPU's device file in its own /dev for the length of a test."""
     # In place of a character device: for the look at descriptors a file is as good.
-    container.run(["/usr/bin/touch", "/dev/nvidia0"])
+    container.run(["/usr/bin/touch", f"{DEVICES}0"])
     host = LocalTransport()
-    inside = Session.open(container.inside(host), python=PYTHON, options={"nvml": False})
-    outside = Session.open(host, python=PYTHON, options={"nvml": False})
+    inside = Session.open(container.inside(host), python=PYTHON, options=OPTIONS)
+    outside = Session.open(host, python=PYTHON, options=OPTIONS)
     yield Box(container, inside, outside)
     inside.close()
     outside.close()
-    container.run(["/usr/bin/rm", "/dev/nvidia0"])
+    container.run(["/usr/bin/rm", f"{DEVICES}0"])
 
 
 @pytest.fixture
@@ -70,7 +74,7 @@ def hold(box: Box) -> Iterator[Callable[..., None]]:
     targets = [{key: p[key] for key in ("pid", "start_ticks")} for p in holders]
     box.inside.call("kill", targets=targets, grace_s=0)
     for process in attached:
-        process.wait(10)
+        process.wait(60)
         assert process.stdout is not None
         process.stdout.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
+import threading
 
 import pytest
 
@@ -127,7 +127,7 @@ def test_no_gpu_at_all_is_a_problem(build):
 def test_a_driver_that_hangs_is_given_up(build, monkeypatch):
     """No signal ends a call in the driver, so its thread is left behind and the fact told."""
     library = str(build("HANG"))
-    monkeypatch.setattr(gpus, "LIMIT_S", 0.3)
+    monkeypatch.setattr(gpus, "LIMIT_S", 2.0)
     monkeypatch.setattr(gpus, "Nvml", lambda: Nvml(library))
 
     with gpus.Gpus(Context({})) as opened:
@@ -135,19 +135,18 @@ def test_a_driver_that_hangs_is_given_up(build, monkeypatch):
         reading = opened.read()
 
     assert reading.gpus == []
-    assert (reading.problem or "").startswith("the driver did not answer within 0.3 s: it hangs.")
+    assert (reading.problem or "").startswith("the driver did not answer within 2 s: it hangs.")
 
 
 def test_a_hanging_driver_does_not_keep_a_client_that_has_gone():
     """Calling the operation off ends the wait at once."""
-    context = Context({})
+    context, released = Context({}), threading.Event()
     context.cancel()
-    begun = time.monotonic()
 
     with pytest.raises(Cancelled):
-        gpus.within(context, 60, lambda: time.sleep(1))
+        gpus.within(context, 60, released.wait)
 
-    assert time.monotonic() - begun < 0.5
+    released.set()
 
 
 def test_what_a_bounded_call_raises_is_raised():

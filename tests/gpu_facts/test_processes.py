@@ -236,7 +236,9 @@ def test_the_minor_of_a_device_file_is_mapped_to_the_gpus_index(start, devices):
     assert unreadable >= 0
 
 
-def test_a_listed_process_is_joined_with_what_the_driver_tells(open_session, start, fake_smi):
+def test_a_listed_process_is_joined_with_what_the_driver_tells(
+    open_session, start, fake_smi, devices
+):
     """A PID in a GPU's list is looked up here; it need not hold a device file here."""
     child = start()
     path = fake_smi(
@@ -244,7 +246,7 @@ def test_a_listed_process_is_joined_with_what_the_driver_tells(open_session, sta
         " *) echo '0,GPU-1,,,21959,9,,,,,,,,,,,K80';; esac"
     )
 
-    seen = open_session(path=path).call("snapshot")
+    seen = open_session(path=path, device_prefix=devices).call("snapshot")
 
     (process,) = seen["processes"]
     assert (process["pid"], process["gpu_mib"]) == (child.pid, {"GPU-1": 21950})

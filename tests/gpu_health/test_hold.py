@@ -135,7 +135,7 @@ def test_a_killed_client_lets_go(
     process.send_signal(signal.SIGKILL)
     process.wait()
 
-    until(lambda: take(other), limit_s=10)
+    until(lambda: take(other))
 
 
 def test_a_killed_sshd_lets_go_and_is_noticed(sshd: Sshd, machine: Machine, other: Machine) -> None:
@@ -146,7 +146,7 @@ def test_a_killed_sshd_lets_go_and_is_noticed(sshd: Sshd, machine: Machine, othe
         with pytest.raises(Unreachable):
             hold.check()
 
-    until(lambda: take(other), limit_s=10)
+    until(lambda: take(other))
 
 
 def test_a_killed_session_lets_go(machine: Machine, other: Machine, sshd: Sshd) -> None:
@@ -210,7 +210,7 @@ def test_a_lost_link_does_not_lock_its_own_process_out(
         assert not take(other)  # its own process, too: it holds
         link.hang()
         threading.Thread(target=through.transport.close).start()
-        until(lambda: first.lost, limit_s=30)
+        until(lambda: first.lost)
 
     assert take(other, "default")
 
@@ -248,7 +248,7 @@ def test_of_many_at_once_one_gets_it(sshd: Sshd) -> None:
         try:
             with held(machine, f"suite-{number}") as hold:
                 got.append(hold)
-                enough.wait(30)
+                enough.wait(60)
         except OperationFailed as error:
             refused.append(error)
 
@@ -258,7 +258,7 @@ def test_of_many_at_once_one_gets_it(sshd: Sshd) -> None:
     ]
     for thread in threads:
         thread.start()
-    until(lambda: len(refused) == len(machines) - 1, limit_s=30)
+    until(lambda: len(refused) == len(machines) - 1)
     enough.set()
     for thread in threads:
         thread.join()

@@ -63,12 +63,14 @@ def log(tmp_path: Path) -> Log:
 
 def test_an_xid_has_the_time_of_its_record(log: Log) -> None:
     """By the machine's clock, to some hundredths of a second."""
+    before_s = time.time()
     log.tell(XID.format(79), ago_s=60)
+    after_s = time.time()
 
     (found,) = log.xids()["xids"]
 
     assert (found["xid"], found["pid"], found["process"]) == (79, 7, "python3")
-    assert abs(seconds(found["time_utc"]) - (time.time() - 60)) < 0.1
+    assert before_s - 0.1 < seconds(found["time_utc"]) + 60 < after_s + 0.1
 
 
 def test_older_ones_are_left_out(log: Log) -> None:
@@ -106,12 +108,15 @@ def test_a_storm_is_counted_and_quickly_read(log: Log) -> None:
 def test_a_log_that_begins_too_late_says_so(log: Log) -> None:
     """What was overwritten, or said before the last boot, may have been an Xid."""
     log.path.write_bytes(b"")
+    begins = [utc(time.time() - 100)]
     log.tell("first", ago_s=100)
+    begins.append(utc(time.time() - 100))
 
     told = log.xids(time.time() - 3600)["kernel_log"]
 
     assert told["source"] == "kmsg"
-    assert told["problem"].startswith(f"the kernel's log begins at {utc(time.time() - 100)[:15]}")
+    heads = tuple(f"the kernel's log begins at {at[:15]}" for at in begins)
+    assert told["problem"].startswith(heads)
 
 
 @given(st.binary(max_size=300), st.integers(0, 2**40), st.integers(0, 191))
@@ -268,7 +273,7 @@ def test_dmesg_is_the_last_resort(tmp_path: Path) -> None:
     told = read(tmp_path / "bin", time.time() - 10)
 
     assert [one["xid"] for one in told["xids"]] == [119]
-    assert abs(seconds(told["xids"][0]["time_utc"]) - time.time()) < 5
+    assert abs(seconds(told["xids"][0]["time_utc"]) - time.time()) < 60
     assert told["kernel_log"]["source"] == "dmesg"
 
 

@@ -46,6 +46,7 @@ def read(box: SimBox) -> list[int]:
     return [gpu.used_mib for gpu in box.read_gpus()]
 
 
+@pytest.mark.alone
 def test_memory_outlives_its_process_and_then_drains(
     box: SimBox, launch: Callable[..., SimServer]
 ) -> None:
@@ -100,20 +101,20 @@ def test_the_first_to_ask_settles_the_time_for_all(
 def test_stuck_memory_stays_as_long_as_it_is_told(
     box: SimBox, launch: Callable[..., SimServer]
 ) -> None:
-    """A GPU that lets go a second late, the other on time."""
-    box.break_gpu(1, stuck_s=1.0)
+    """A GPU that lets go some seconds late, the other on time."""
+    box.break_gpu(1, stuck_s=4.0)
     server = launch("--tp-size", "2")
     os.kill(server.pid, signal.SIGKILL)
     server.wait_ended()
 
-    until(lambda: read(box)[0] == 0, limit_s=2)
+    until(lambda: read(box)[0] == 0)
 
     assert read(box)[1] > 80_000
-    until(lambda: read(box)[1] == 0, limit_s=3)
+    until(lambda: read(box)[1] == 0)
     late = {release.gpu: release.released_s - release.died_s for release in box.releases()}
     assert late == {
         0: pytest.approx(drain.released_s(0)),
-        1: pytest.approx(1 + drain.released_s(1)),
+        1: pytest.approx(4 + drain.released_s(1)),
     }
 
 
@@ -123,7 +124,7 @@ def test_one_dead_worker_frees_its_gpu_alone(box: SimBox, launch: Callable[..., 
     os.kill(server.pid, signal.SIGKILL)
     os.kill(server.worker("sglang::scheduler_TP0"), signal.SIGKILL)
 
-    until(lambda: read(box)[0] == 0, limit_s=2)
+    until(lambda: read(box)[0] == 0)
 
     assert read(box)[1] > 80_000
 
@@ -134,7 +135,7 @@ def test_gpus_warm_while_tokens_are_decoded(box: SimBox, launch: Callable[..., S
     server = launch("--tp-size", "2")
     idle = box.read_gpus()[1]
 
-    events = server.events("/generate", {"text": "a", "sampling_params": {"max_new_tokens": 400}})
+    events = server.events("/generate", {"text": "a", "sampling_params": {"max_new_tokens": 4000}})
     next(events)
     busy = until(lambda: (g := box.read_gpus()[1]).temperature_c > idle.temperature_c + 2 and g)
     events.close()

@@ -102,7 +102,7 @@ def test_one_rank_has_no_number(server: SimServer) -> None:
 
 def test_it_becomes_ready_as_the_real_one(launch: Callable[..., SimServer]) -> None:
     """Refused while loading, then 503 on /health with 200 on /model_info, then 200."""
-    server = launch(ready=False, sim={"start_s": 0.5, "warmup_s": 0.5})
+    server = launch(ready=False, sim={"start_s": 0.5, "warmup_s": 2.0})
     seen: list[tuple[int, int]] = []
 
     def look() -> bool:
@@ -363,7 +363,7 @@ def test_connections_are_kept(server: SimServer) -> None:
 def test_sigterm_drains_and_ends_as_the_real_one(launch: Callable[..., SimServer]) -> None:
     """Health says no, the running reply comes to its end, new ones are refused, then SIGKILL."""
     server = launch(sim={"tok_s": 100})
-    stream = server.events("/generate", {"text": "a", "sampling_params": {"max_new_tokens": 60}})
+    stream = server.events("/generate", {"text": "a", "sampling_params": {"max_new_tokens": 300}})
     next(stream)
 
     server.process.terminate()

@@ -118,7 +118,7 @@ def test_a_hang_stays_alive_and_silent(launch: Callable[..., SimServer]) -> None
 
 def test_an_unhealthy_server_says_503(launch: Callable[..., SimServer]) -> None:
     """After it was ready; everything else answers on."""
-    server = launch(sim={"fail": "unhealthy", "after_s": 0.3})
+    server = launch(sim={"fail": "unhealthy", "after_s": 3.0})
 
     until(lambda: server.get("/health")[0] == 503)
     assert server.get("/model_info")[0] == 200
