@@ -62,8 +62,8 @@ class EagleError(Exception):
     @property
     def in_a_line(self) -> str:
         """The error's sentences in one line, where there is room for no more."""
-        *before, last = [" ".join(line.split()) for line in str(self).splitlines() if line.strip()]
-        return " ".join([*(line if line[-1] in ".:!?" else f"{line}." for line in before), last])
+        told = [" ".join(line.split()) for line in str(self).splitlines() if line.strip()]
+        return " ".join([*(s if s[-1] in ".:!?" else f"{s}." for s in told[:-1]), *told[-1:]])
 
     def to_dict(self) -> dict[str, Any]:
         """The error as the ``error`` object of a ``--json`` document."""
