@@ -14,20 +14,22 @@ from eagleops.remote import command
 from eagleops.remote.context import Context
 from eagleops.remote.failure import Failure
 from eagleops.remote.gpus import Gpus
-from eagleops.remote.nvidia_smi import number, told
+from eagleops.remote.nvidia_smi import told
 from eagleops.remote.smi_tree import (
     DEFAULT_POWER_LIMIT,
+    LIMIT_S,
     MAX_PCIE_GEN,
     MAX_PCIE_WIDTH,
     POWER_LIMIT,
+    QUERY,
     Places,
+    number_at,
+    read,
+    said,
     text_at,
 )
 
 Facts = Dict[str, Any]
-
-# A query of everything takes nvidia-smi about a second on eight GPUs.
-LIMIT_S = 20.0
 
 # Each fact's places in the tree, of which drivers have one or the other.
 TEXTS: Tuple[Tuple[str, Places], ...] = (
@@ -73,10 +75,9 @@ def parse(text: str) -> Document:
     Raises:
         ValueError: if it is no such document.
     """
-    try:
-        root = ET.fromstring(text)  # noqa: S314 - the driver's own words, no network's
-    except ET.ParseError as error:
-        raise ValueError("nvidia-smi -q -x gave no XML: {}".format(error)) from None
+    root, beside = read(text)
+    if root is None:
+        raise ValueError("nvidia-smi -q -x gave no XML: {}".format(said(beside)))
     return Document(
         text_at(root, ("driver_version",)),
         text_at(root, ("cuda_version",)),
@@ -105,7 +106,7 @@ def settings(context: Context) -> Facts:
     if program is None:
         return dict(facts, problem=reading.problem or "no nvidia-smi on PATH: settings are unknown")
     try:
-        document = parse(command.run(context, [program, "-q", "-x"], LIMIT_S).stdout)
+        document = parse(command.run(context, [program, *QUERY], LIMIT_S).stdout)
         topology = command.run(context, [program, "topo", "-m"], LIMIT_S)
     except (Failure, ValueError) as error:
         return dict(facts, problem=reading.problem or getattr(error, "message", str(error)))
@@ -125,11 +126,7 @@ def without_colours(text: str) -> str:
 def _settings(gpu: "ET.Element") -> Facts:
     facts: Facts = {name: text_at(gpu, places) for name, places in TEXTS}
     facts["bus_id"] = told(gpu.get("id", ""))
-    for name, places in NUMBERS:
-        text = text_at(gpu, places)
-        # "16x" and "5" are whole, "700.00 W" is not.
-        value = None if text is None else number(text)
-        facts[name] = int(value) if value is not None and value == int(value) else value
+    facts.update((name, number_at(gpu, places)) for name, places in NUMBERS)
     return facts
 
 

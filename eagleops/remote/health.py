@@ -12,13 +12,10 @@ from eagleops.remote import command, driver_faults, health_facts, kernel_log
 from eagleops.remote.context import Context
 from eagleops.remote.failure import Failure
 from eagleops.remote.nvidia_smi import NvidiaSmi, problem_of
+from eagleops.remote.smi_tree import LIMIT_S, QUERY, said
 from eagleops.remote.supervisor import now_utc
 from eagleops.remote.utc import seconds
 
-# A query of everything takes nvidia-smi about a second on eight GPUs.
-LIMIT_S = 30.0
-# What is no document is told to its beginning.
-MOST_CHARS = 500
 _UNREAD: Dict[str, Any] = {
     "source": "none",
     "problem": None,
@@ -63,21 +60,19 @@ def _gpus(context: Context) -> Dict[str, Any]:
     if program is None:
         return dict(facts, problem="no nvidia-smi on PATH")
     try:
-        finished = command.run(context, [program, "-q", "-x"], LIMIT_S)
+        finished = command.run(context, [program, *QUERY], LIMIT_S)
     except Failure as failure:
         return dict(facts, problem=failure.message)
-    document, rest = health_facts.parse(finished.stdout)
+    document, beside = health_facts.parse(finished.stdout)
     # The document counts no GPUs: where one is lost, the others keep their index.
     short = NvidiaSmi(context, program).state()
     indices = {gpu["uuid"]: gpu["index"] for gpu in short.gpus if gpu["uuid"]}
-    lines = rest + finished.stderr.splitlines()
+    lines = beside + finished.stderr.splitlines()
     problem = short.problem or problem_of(
         finished.exit_status, lines, driver_faults.module_version()
     )
     if not document.gpus and problem is None:
-        problem = "nvidia-smi -q -x told of no GPU: " + (
-            " ".join(lines)[:MOST_CHARS].strip() or "no output"
-        )
+        problem = "nvidia-smi -q -x told of no GPU: " + said(lines)
     return dict(
         facts,
         source="nvidia-smi" if document.gpus else "none",

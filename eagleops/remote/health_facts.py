@@ -7,7 +7,6 @@ double bits before. A tag that is not there, and every word for "not told", is N
 
 from __future__ import annotations
 
-import re
 import xml.etree.ElementTree as ET
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
@@ -19,6 +18,8 @@ from eagleops.remote.smi_tree import (
     MAX_PCIE_WIDTH,
     POWER_LIMIT,
     Places,
+    number_at,
+    read,
     text_at,
 )
 
@@ -64,8 +65,6 @@ REMAPPED: Tuple[Tuple[str, str], ...] = (
     ("correctable", "remapped_row_corr"),
     ("uncorrectable", "remapped_row_unc"),
 )
-_BEGIN, _END = "<nvidia_smi_log>", "</nvidia_smi_log>"
-_HEAD = re.compile(r"<[?!][^<>]*>")
 _REASONS = ("clocks_event_reason", "clocks_throttle_reason")
 _SHUT = frozenset({"n/a", "[n/a]", "", "not supported", "[not supported]"})
 
@@ -92,18 +91,11 @@ def parse(text: str) -> Tuple[Document, List[str]]:
         ``temperature_c``, ``memory_temperature_c``, ``utilization_pct``, ``sm_clock_mhz`` and
         ``throttle_reasons``. No document is one without GPUs.
     """
-    # From the root on: a document type before it could define entities without end.
-    start, end = text.find(_BEGIN), text.rfind(_END)
-    if not -1 < start < end:
-        return Document(None, []), list(filter(str.strip, text.splitlines()))
-    rest = (_HEAD.sub("", text[:start]) + "\n" + text[end + len(_END) :]).splitlines()
-    lines = list(filter(str.strip, rest))
-    try:
-        root = ET.fromstring(text[start : end + len(_END)])  # noqa: S314 - see above
-    except ET.ParseError as error:
-        return Document(None, []), [*lines, "nvidia-smi -q -x gave no XML: {}".format(error)]
+    root, beside = read(text)
+    if root is None:
+        return Document(None, []), beside
     gpus = [_gpu(index, gpu) for index, gpu in enumerate(root.findall("gpu"))]
-    return Document(text_at(root, ("driver_version",)), gpus), lines
+    return Document(text_at(root, ("driver_version",)), gpus), beside
 
 
 def _gpu(index: int, gpu: "ET.Element") -> Facts:
@@ -126,7 +118,7 @@ def _gpu(index: int, gpu: "ET.Element") -> Facts:
         "pcie": {name: _whole(gpu, places) for name, places in PCIE},
         "fan_problem": fan_problem,
         "throttle_reasons": _throttle_reasons(gpu),
-        **{name: _number(gpu, places) for name, places in NUMBERS},
+        **{name: number_at(gpu, places) for name, places in NUMBERS},
     }
 
 
@@ -186,13 +178,5 @@ def _yes(element: "ET.Element", places: Places) -> Optional[bool]:
 
 
 def _whole(element: "ET.Element", places: Places) -> Optional[int]:
-    value = _number(element, places)
+    value = number_at(element, places)
     return None if value is None else int(value)
-
-
-def _number(element: "ET.Element", places: Places) -> Optional[float]:
-    for place in places:
-        value = number(element.findtext(place) or "")
-        if value is not None:
-            return int(value) if value == int(value) else value
-    return None

@@ -57,11 +57,45 @@ def test_what_is_not_told_is_null() -> None:
     assert (gpu["power_limit_w"], gpu["ecc"], gpu["max_sm_clock_mhz"]) == (250.5, None, None)
 
 
-@pytest.mark.parametrize("text", ["", "Failed to initialize NVML: Unknown Error\n", "<a><b></a>"])
-def test_what_is_no_document_is_refused(text: str) -> None:
-    """A failure that is printed on stdout is no empty machine."""
-    with pytest.raises(ValueError, match="nvidia-smi -q -x gave no XML"):
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no output"),
+        ("Failed to initialize NVML: Unknown Error\n", "Failed to initialize NVML: Unknown Error"),
+        ("<a><b></a>", "<a><b></a>"),
+        (
+            "<nvidia_smi_log><b></nvidia_smi_log>",
+            "broken XML: mismatched tag: line 1, column 21",
+        ),
+        ("x" * 9000, "x" * 500),
+    ],
+)
+def test_what_is_no_document_is_refused(text: str, said: str) -> None:
+    """A failure that is printed on stdout is no empty machine: it is told, to its beginning."""
+    with pytest.raises(ValueError, match="gave no XML") as refused:
         parse(text)
+
+    assert str(refused.value) == f"nvidia-smi -q -x gave no XML: {said}"
+
+
+def test_complaints_beside_the_document_cost_no_setting() -> None:
+    """The driver says them on the same stream, before and after."""
+    document = parse(
+        'Unable to determine the device handle for GPU3\n<?xml version="1.0" ?>\n'
+        "<nvidia_smi_log><cuda_version>13.0</cuda_version></nvidia_smi_log>\n"
+        "WARNING: infoROM is corrupted at gpu 0000:01:00.0\n"
+    )
+
+    assert document.cuda_version == "13.0"
+
+
+def test_no_entity_of_a_document_type_is_believed() -> None:
+    """Entities within entities grow without end: the prolog is never read."""
+    prolog = '<?xml version="1.0"?><!DOCTYPE nvidia_smi_log [<!ENTITY a "13.0">]>'
+    inside = "<nvidia_smi_log><cuda_version>&a;</cuda_version></nvidia_smi_log>"
+
+    with pytest.raises(ValueError, match="broken XML: undefined entity"):
+        parse(prolog + inside)
 
 
 def test_the_topology_is_text_without_underlines() -> None:
