@@ -23,6 +23,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+# Of one command: a night that launches and measures is the longest.
+LIMIT_S = 300
 
 SERVER = """
 import http.server, sys, torch
@@ -66,29 +68,37 @@ def job(folder: Path, gib: int) -> int:
     before = json.loads(run(folder, "status", "--json").stdout)
     assert not any(gpu["holders"] for gpu in before["gpus"]), "a GPU is in use: not begun"
 
-    statuses = [run(folder, "doctor").returncode]
+    statuses = [shown(folder, "doctor")]
     argv = [*profile["command"][:3], str(free_port())]
     left = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
         left.stdout.readline()
         steps = (["status"], ["reset-gpus", "--dry-run"], ["launch"])
-        statuses += [run(folder, *words).returncode for words in steps]
+        statuses += [shown(folder, *words) for words in steps]
         left.wait(timeout=10)
     finally:
         left.kill()
-    statuses += [run(folder, *words).returncode for words in (["status"], ["verify-env"], ["stop"])]
+    statuses += [shown(folder, *words) for words in (["status"], ["verify-env"], ["stop"])]
     after = json.loads(run(folder, "status", "--json").stdout)
     used_mib = [gpu["used_mib"] for gpu in after["gpus"]]
     print(f"exit statuses {statuses}, memory at the end {used_mib} MiB")
     return 0 if not any(statuses) and max(used_mib) < 100 else 1
 
 
+def shown(folder: Path, *words: str) -> int:
+    """Runs a command, and prints it with what it printed; its exit status."""
+    began_s = time.monotonic()
+    done = run(folder, *words)
+    print(f"\n$ eagleops {' '.join(words)}")
+    print(done.stderr + done.stdout + f"[{done.returncode}, {time.monotonic() - began_s:.1f} s]")
+    return done.returncode
+
+
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command, and prints it with what it printed."""
+    """Runs a command of eagleops in a folder, which keeps its state too."""
     state = {"XDG_STATE_HOME": str(folder / "state"), "XDG_DATA_HOME": str(folder / "data")}
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    began_s = time.monotonic()
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-m", "eagleops", *words],
         cwd=folder,
         env={**os.environ, **state, "PYTHONPATH": path, "COLUMNS": "120"},
@@ -96,14 +106,8 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=LIMIT_S,
     )
-    if "--json" not in words:
-        print(f"\n$ eagleops {' '.join(words)}")
-        print(
-            done.stderr + done.stdout + f"[{done.returncode}, {time.monotonic() - began_s:.1f} s]"
-        )
-    return done
 
 
 def free_port() -> int:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from main_job import ROOT, free_port
+from main_job import free_port, run
 
 LAYERS, SLOWER = 57, 61  # 7.0 % more
 
@@ -194,22 +194,6 @@ def write(folder: Path, port: int, layers: int) -> None:
         "nightly": {"default": suite},
     }
     (folder / "hosts.yaml").write_text(json.dumps(inventory))
-
-
-def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command of eagleops in the folder."""
-    state = {"XDG_STATE_HOME": str(folder / "state"), "XDG_DATA_HOME": str(folder / "data")}
-    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    return subprocess.run(
-        [sys.executable, "-m", "eagleops", *words],
-        cwd=folder,
-        env={**os.environ, **state, "PYTHONPATH": path, "COLUMNS": "120"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
 
 
 if __name__ == "__main__":
