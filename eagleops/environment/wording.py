@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from eagleops.environment.folding import table
 from eagleops.environment.nccl_variables import is_nccl
 from eagleops.environment.story import TONES
+from eagleops.phrases import counted, some
 from eagleops.view import Text, Tone, View
 
 if TYPE_CHECKING:
@@ -24,13 +25,14 @@ def conclusion(report: EnvReport) -> str:
     if not processes:
         parts.append("no process whose environment counts was found")
     elif not total:
-        parts.append(f"no variable is expected; {_many(processes, 'process')} read")
+        parts.append(f"no variable is expected; {counted(processes, 'process')} read")
     else:
         parts.append(_in_effect(report))
         parts += _not_in_effect(report)
     if report.missing_workers:
         titles = ", ".join(worker.title for worker in report.missing_workers)
-        parts.append(f"{_many(len(report.missing_workers), 'expected worker')} not there: {titles}")
+        workers = counted(len(report.missing_workers), "expected worker")
+        parts.append(f"{workers} not there: {titles}")
     parts += _initial_witness(report)
     return "; ".join(parts)
 
@@ -41,9 +43,8 @@ def _in_effect(report: EnvReport) -> str:
         all(process.variables[name].verdict.kind == "ok" for process in report.counted)
         for name in report.expected
     )
-    variables = "variable" if total == 1 else "variables"
-    plural = "process" if processes == 1 else "processes"
-    return f"{everywhere} of {total} {variables} in effect in {processes} of {processes} {plural}"
+    variables, of_all = counted(total, "variable"), counted(processes, "process")
+    return f"{everywhere} of {variables} in effect in {processes} of {of_all}"
 
 
 def _not_in_effect(report: EnvReport) -> list[str]:
@@ -149,11 +150,4 @@ def _proofs(report: EnvReport) -> list[Text]:
 
 
 def _pids(pids: list[int]) -> str:
-    named = ", ".join(str(pid) for pid in pids[:MOST_PIDS_NAMED])
-    more = len(pids) - MOST_PIDS_NAMED
-    return f"PID {named}" + (f" and {more} more" if more > 0 else "")
-
-
-def _many(count: int, noun: str) -> str:
-    plural = "" if count == 1 else "es" if noun.endswith("s") else "s"
-    return f"{count} {noun}{plural}"
+    return f"PID {some(list(map(str, pids)), MOST_PIDS_NAMED)}"

@@ -7,6 +7,7 @@ is told again says the same, and so does one that was cut off and taken up.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -43,9 +44,18 @@ class News:
         return bool(self.began or self.worsened or self.ended or self.events)
 
     @property
+    def lists(self) -> dict[str, tuple[Fault, ...]]:
+        """Each of the lists by its name."""
+        return attrs.asdict(self, recurse=False)
+
+    @property
     def open(self) -> tuple[Fault, ...]:
         """The faults that lasted into the night's end: new, worse, and standing ones."""
         return _sorted((*self.began, *self.worsened, *self.standing))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The news as JSON."""
+        return {name: [fault.to_dict() for fault in of] for name, of in self.lists.items()}
 
 
 def news(history: Iterable[Night], tonight: Night) -> News:
@@ -64,8 +74,7 @@ def news(history: Iterable[Night], tonight: Night) -> News:
     Raises:
         ValueError: if a night's ``began_utc`` is no time.
     """
-    before = [n for n in history if n.uuid != tonight.uuid and n.order < tonight.order]
-    return list(chronicle((*before, tonight)))[-1][1]
+    return chronicle_until(history, tonight)[-1][1]
 
 
 def open_faults(history: Iterable[Night]) -> tuple[Fault, ...]:
@@ -82,6 +91,12 @@ def chronicle(nights: Iterable[Night]) -> Iterator[tuple[Night, News]]:
         told = _told(standing, night)
         standing = {(fault.host, fault.check): fault for fault in told.open}
         yield night, told
+
+
+def chronicle_until(history: Iterable[Night], tonight: Night) -> list[tuple[Night, News]]:
+    """The chronicle whose last night is ``tonight``; arguments as :func:`news`."""
+    before = [n for n in history if n.uuid != tonight.uuid and n.order < tonight.order]
+    return list(chronicle((*before, tonight)))
 
 
 def _told(standing: Mapping[Key, Fault], night: Night) -> News:

@@ -13,16 +13,16 @@ from typing import Any
 
 from eagleops.ledger.redaction import without_secrets
 from eagleops.nights import slack
-from eagleops.nights.fault import RANKS, Fault
+from eagleops.nights.fault import RANKS
 from eagleops.nights.faults import News
 from eagleops.nights.finding import STATES
 from eagleops.nights.night import Night
-from eagleops.nights.summary import clean, summary
+from eagleops.nights.one_line import one_line
+from eagleops.nights.summary import summary
 
 SCHEMA = 1
 """The version of :func:`json_message`'s document."""
 
-GROUPS = ("began", "worsened", "ended", "events", "standing")
 TEXT_CHARS = 2000
 
 
@@ -61,7 +61,7 @@ def json_message(
         "changed": news.changed,
         "summary": summary(night, news),
         "counts": {state: seen[state] for state in STATES},
-        **{group: [fault.to_dict() for fault in _of(news, group)] for group in GROUPS},
+        **news.to_dict(),
         "report": report,
     }
     # Before anything is cut: half a secret would not be known for one.
@@ -75,13 +75,9 @@ def slack_message(
     return slack.shaped(json_message(night, news, report=report, secrets=secrets))
 
 
-def _of(news: News, group: str) -> tuple[Fault, ...]:
-    return tuple(getattr(news, group))
-
-
 def _readable(content: Any) -> Any:
     if isinstance(content, dict):
         return {name: _readable(item) for name, item in content.items()}
     if isinstance(content, list):
         return [_readable(item) for item in content]
-    return clean(content, TEXT_CHARS) if isinstance(content, str) else content
+    return one_line(content, TEXT_CHARS) if isinstance(content, str) else content

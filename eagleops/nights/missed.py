@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from eagleops.nights.fault import Fault
-from eagleops.nights.faults import News, chronicle
+from eagleops.nights.faults import News, chronicle_until
 from eagleops.nights.night import Night
 
 # A fault, from its begin to its end.
@@ -28,8 +28,7 @@ def news_with_missed(
     Raises:
         ValueError: if a night's ``began_utc`` is no time.
     """
-    before = [n for n in history if n.uuid != tonight.uuid and n.order < tonight.order]
-    *earlier, (_, told) = chronicle((*before, tonight))
+    *earlier, (_, told) = chronicle_until(history, tonight)
     for night, older in reversed(earlier):
         got_through = heard(night)
         if got_through is False:

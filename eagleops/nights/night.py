@@ -11,7 +11,13 @@ import attrs
 from eagleops.nights.finding import Finding
 
 Outcome = Literal["running", "done", "time_limit", "interrupted"]
+OUTCOMES: tuple[Outcome, ...] = ("done", "time_limit", "interrupted", "running")
 VERSION = 1
+_CUT_SHORT: Mapping[Outcome, str] = {
+    "time_limit": "The time limit ended the night early.",
+    "interrupted": "The night was interrupted.",
+    "running": "The night was cut off.",
+}
 
 
 @attrs.frozen(kw_only=True)
@@ -54,6 +60,11 @@ class Night:
     def finished(self) -> bool:
         """Whether it came to an end, be it an early one."""
         return self.ended_utc is not None
+
+    @property
+    def cut_short(self) -> str:
+        """Why not everything was looked at, in a sentence; empty where it was."""
+        return _CUT_SHORT.get(self.outcome, "")
 
     @property
     def order(self) -> tuple[datetime, str]:

@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from eagleops.nights.summary import clean
+from eagleops.nights.one_line import one_line
+from eagleops.nights.summary import TITLES
+from eagleops.phrases import counted, minute
 
 BLOCK_CHARS = 3000
 # Of the faults' lines; the summary and the report's place come to some thousand more.
@@ -22,7 +24,6 @@ LINES_CHARS = 9000
 NAME_CHARS = 150
 SAID_CHARS = 600
 PLACE_CHARS = 1000
-TITLES = {"began": "New", "worsened": "Worse", "events": "Seen tonight", "ended": "Over"}
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
@@ -33,7 +34,7 @@ def shaped(told: Mapping[str, Any]) -> dict[str, Any]:
         told: What :func:`eagleops.nights.message.json_message` gave.
     """
     line = escaped(told["summary"], BLOCK_CHARS)
-    foot = [f"Night of {told['began_utc'][:16].replace('T', ' ')} UTC"]
+    foot = [f"Night of {minute(told['began_utc'])}"]
     foot += [f"by {told['client']}"] if told["client"] else []
     foot += [f"Report: {told['report']}"] if told["report"] else []
     blocks = [_section(_plain(line)), *map(_section, _packed(_lines(told)))]
@@ -49,7 +50,7 @@ def escaped(text: str, most: int) -> str:
         most: The characters that Slack may count; an escaped one counts as what it is written
             as, and one beyond 16 bits as two.
     """
-    line = clean(text, most)
+    line = one_line(text, most)
     written = [_ESCAPES.get(character, character) for character in line]
     if sum(map(width, written)) <= most:
         return "".join(written)
@@ -87,7 +88,7 @@ def _lines(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _line(fault: Mapping[str, Any], *, ended: bool) -> str:
     head = f"• {escaped(fault['host'], NAME_CHARS)}: {escaped(fault['check'], NAME_CHARS)}"
     if ended:
-        nights = f"{fault['nights']} night{'' if fault['nights'] == 1 else 's'}"
+        nights = counted(fault["nights"], "night")
         head += f", since {fault['began_utc'][:10]}, seen in {nights}"
     else:
         head += f", {fault['state']}"

@@ -19,6 +19,7 @@ import attrs
 
 from eagleops._version import __version__
 from eagleops.notify.attempt import Answer, attempt
+from eagleops.phrases import counted
 
 ATTEMPTS = 4
 LIMIT_S = 90.0
@@ -157,7 +158,7 @@ def _pause_s(answer: Answer, number: int) -> float:
 def _problem(answer: Answer, number: int, attempts: int) -> str:
     if answer.ok or not answer.again:
         return answer.problem
-    times = f"{number} attempt{'s' if number > 1 else ''}"
+    times = counted(number, "attempt")
     if number == attempts:
         return f"{answer.problem}, after {times}"
     if answer.retry_after_s is not None:

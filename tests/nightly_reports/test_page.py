@@ -56,10 +56,10 @@ VERDICTS = {
     "98 of 100 checks on 3 hosts passed, 2 could not be made.",
     20: "Not well. New: reach on box2. 68 of 69 checks on 3 hosts passed, 32 could not be made.",
     21: "All is well. Over: reach on box2. 102 of 102 checks on 3 hosts passed.",
-    34: "Not well. New: speed:baseline on box1. Still there: engine-files on box1, "
+    34: "Not well. New: speed:baseline on box1. Still there: engine-files (warning) on box1, "
     "since 2026-11-01. 100 of 102 checks on 3 hosts passed.",
-    50: "Not well. Nothing is new. Still there: speed:baseline and engine-files on box1, "
-    "the oldest since 2026-11-01. 100 of 102 checks on 3 hosts passed.",
+    50: "Not well. Nothing is new. Still there: speed:baseline and engine-files (warning) on "
+    "box1, the oldest since 2026-11-01. 100 of 102 checks on 3 hosts passed.",
 }
 
 
@@ -261,7 +261,7 @@ def test_a_night_that_was_cut_off_says_so() -> None:
     written = page(attrs.evolve(example(11), night=cut, news=News(), trends=()))
 
     assert verdict(written) == (
-        "Look at it. The time limit ended the night before everything was looked at. "
+        "Look at it. The time limit ended the night early. "
         "Nothing is new. 4 of 4 checks on 3 hosts passed."
     )
     assert "Nothing was looked at." in written

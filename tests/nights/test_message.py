@@ -17,7 +17,8 @@ from eagleops.nights.faults import News, news
 from eagleops.nights.finding import Finding
 from eagleops.nights.message import SCHEMA, json_message, slack_message, worth_telling
 from eagleops.nights.night import Night
-from eagleops.nights.summary import clean, summary
+from eagleops.nights.one_line import one_line
+from eagleops.nights.summary import summary
 
 BEGAN = "2026-10-02T02:30:00.000000Z"
 REPORT = "/home/ann/.local/share/eagleops/reports/default/2026-10-02.html"
@@ -62,28 +63,32 @@ def test_the_summary_says_what_began_and_ended_where(two_nights) -> None:
     """One line, for a notification on a telephone."""
     assert summary(*two_nights) == (
         "Nightly default. New: speed:eagle3-2step on llm. Worse: disk on llm. "
-        "Seen: xid on llm (warning). Over: reach on pve. 2 still stand."
+        "Seen tonight: xid (warning) on llm. Over: reach on pve. 2 still stand."
     )
 
 
 @pytest.mark.parametrize(
     ("told", "outcome", "expected"),
     [
-        (News(), "done", "Nothing new on llm, pve. Nothing stands."),
-        (News(standing=(fault(),)), "done", "Nothing new on llm, pve. 1 still stands."),
+        (News(), "done", "Nothing new on llm and pve. Nothing stands."),
+        (News(standing=(fault(),)), "done", "Nothing new on llm and pve. 1 still stands."),
         (News(began=(fault(),)), "done", "New: disk on llm. Nothing else stands."),
         (News(ended=(fault(),)), "done", "Over: disk on llm. Nothing stands."),
         (
             News(began=tuple(fault(f"c{n}", host=f"h{n % 2}") for n in range(9))),
             "done",
-            "New: 9 faults on h0, h1. Nothing else stands.",
+            "New: 9 faults on h0 and h1. Nothing else stands.",
         ),
         (
             News(began=tuple(fault(host=f"h{n}") for n in range(9))),
             "time_limit",
-            "Cut short by its time limit. New: 9 faults on 9 hosts. Nothing else stands.",
+            "The time limit ended the night early. New: 9 faults on 9 hosts. Nothing else stands.",
         ),
-        (News(), "interrupted", "Interrupted. Nothing new on llm, pve. Nothing stands."),
+        (
+            News(),
+            "interrupted",
+            "The night was interrupted. Nothing new on llm and pve. Nothing stands.",
+        ),
     ],
 )
 def test_a_summary_of_much_counts(make_night, told, outcome, expected) -> None:
@@ -286,4 +291,4 @@ def test_a_terminal_s_links_leave_their_words_alone(end: str) -> None:
     """Programs write links that only terminals read: OSC 8."""
     said = f"see \x1b]8;;https://example.com{end}here\x1b]8;;{end}, \x1b[31mred\x1b[0m"
 
-    assert clean(said, 99) == "see here, red"
+    assert one_line(said, 99) == "see here, red"

@@ -16,13 +16,6 @@ from eagleops.render.nightly.words import figure, span, took_s
 from eagleops.render.page.markup import templates
 from eagleops.workflows.nightly.report import NightReport
 
-_OUTCOMES = {
-    "done": "came to its end",
-    "time_limit": "ended by its time limit",
-    "interrupted": "interrupted",
-    "running": "cut off",
-}
-
 
 def page(report: NightReport, secrets: Iterable[str] = ()) -> str:
     """The report as one HTML document: no script, nothing of elsewhere.
@@ -64,7 +57,7 @@ def _about(report: NightReport) -> Iterator[tuple[str, str]]:
         before = [took for n in report.history[-30:] if (took := took_s(n)) is not None]
         usual = f"; usually {span(median(before))}" if before else ""
         yield "Took", f"{span(seconds)}{usual}"
-    yield "Outcome", _OUTCOMES.get(night.outcome, night.outcome)
+    yield "Outcome", night.cut_short or "It came to its end."
     if night.client:
         yield "Run by", f"{night.user} on {night.client}, eagleops {night.eagleops}"
     for kind, place in report.reports.items():

@@ -16,7 +16,6 @@ from eagleops.nights.finding import Finding
 from eagleops.nights.night import instant
 from eagleops.render.nightly.commands import commands
 from eagleops.render.nightly.safe import presentable
-from eagleops.render.nightly.tonight import ENDINGS, by_host
 from eagleops.render.nightly.words import figures, took_s
 from eagleops.workflows.nightly.report import NightReport
 
@@ -34,14 +33,14 @@ def document(report: NightReport, secrets: Iterable[str] = ()) -> str:
     report = presentable(report, secrets)
     junit = load("junitparser")
     whole = junit.JUnitXml(f"eagleops nightly: {report.night.suite}")
-    for host, findings in by_host(report).items():
+    for host, findings in report.by_host.items():
         suite = _suite(junit, report, host)
         suite.hostname = host
         for finding in findings:
             suite.add_testcase(_case(junit, report, finding))
         whole.add_testsuite(suite)
-    if (ending := ENDINGS.get(report.night.outcome)) is not None:
-        whole.add_testsuite(_unfinished(junit, report, ending))
+    if report.night.cut_short:
+        whole.add_testsuite(_unfinished(junit, report))
     whole.update_statistics()
     whole.time = took_s(report.night) or 0.0
     # Jenkins' schema knows this sum of a suite alone.
@@ -91,10 +90,10 @@ def _lines(report: NightReport, finding: Finding) -> Iterator[str]:
         yield from commands(report, finding)
 
 
-def _unfinished(junit: Any, report: NightReport, ending: str) -> Any:
+def _unfinished(junit: Any, report: NightReport) -> Any:
     suite = _suite(junit, report, "the night itself")
     case = junit.TestCase("finished", classname=report.night.suite)
     case.time = 0.0
-    case.result = [_result(junit.Error, ending, report.night.outcome, "")]
+    case.result = [_result(junit.Error, report.night.cut_short, report.night.outcome, "")]
     suite.add_testcase(case)
     return suite

@@ -9,7 +9,7 @@ from typing import Any
 from eagleops.comparison.loading import load
 from eagleops.drift import wording
 from eagleops.drift.metrics import METRICS
-from eagleops.render.nightly.words import counted
+from eagleops.phrases import counted
 from eagleops.render.page.drawing import GRID, INK, MUTED, WARNING, Plot, colour, figure, svg
 from eagleops.workflows.trend import TrendReport
 

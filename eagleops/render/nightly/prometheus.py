@@ -19,13 +19,11 @@ import attrs
 
 from eagleops.comparison.loading import load
 from eagleops.nights.finding import STATES, Finding
-from eagleops.nights.night import Night, instant
+from eagleops.nights.night import OUTCOMES, Night, instant
 from eagleops.render.nightly.safe import presentable
-from eagleops.render.nightly.tonight import by_host
 from eagleops.render.nightly.words import took_s
 from eagleops.workflows.nightly.report import NightReport
 
-OUTCOMES = ("done", "time_limit", "interrupted", "running")
 # A unit of a check's figure: the base unit as names end, and what one is of the other.
 BASE_UNITS: Mapping[str, tuple[str, float]] = {
     "B": ("bytes", 1),
@@ -143,7 +141,7 @@ def _of_checks(report: NightReport) -> Sequence[_Family]:
         "eagleops_nightly_check_state", "What the check found: 1 for its state, 0 for the others."
     )
     figures: dict[str, _Family] = {}
-    for finding in (found for of_host in by_host(report).values() for found in of_host):
+    for finding in (found for of_host in report.by_host.values() for found in of_host):
         for name in STATES:
             state.add(finding.state == name, host=finding.host, check=finding.id, state=name)
         for role in ("value", "limit"):

@@ -16,7 +16,7 @@ import attrs
 
 from eagleops.nights.finding import Finding
 from eagleops.nights.night import Night
-from eagleops.nights.summary import TERMINAL_CODE
+from eagleops.nights.one_line import TERMINAL_CODE
 from eagleops.remote import redact
 from eagleops.workflows.nightly.report import NightReport
 

@@ -17,7 +17,6 @@ from eagleops.nights.night import Night
 from eagleops.render.nightly.commands import METRICS, commands, diff, line, trend_of
 from eagleops.render.nightly.plots import trend_plot
 from eagleops.render.nightly.strips import Strip, overall, strips
-from eagleops.render.nightly.tonight import by_host
 from eagleops.render.page.drawing import Plot
 from eagleops.workflows.nightly.report import NightReport
 from eagleops.workflows.trend import Story, TrendReport
@@ -122,7 +121,7 @@ def sections_of(report: NightReport) -> Sections:
         new=tuple(_item(report, name, fault) for name, faults in told for fault in faults),
         ended=tuple(Item("ended", fault) for fault in news.ended),
         standing=tuple(_item(report, "standing", fault) for fault in news.standing),
-        hosts=tuple(_host(nights, name, found) for name, found in by_host(report).items()),
+        hosts=tuple(_host(nights, name, found) for name, found in report.by_host.items()),
         moved=tuple(one for one in figures if one.trend.drift.state in {"changed", "unusual"}),
         calm=tuple(one for one in figures if one.trend.drift.state not in {"changed", "unusual"}),
         past=tuple(_past(nights))[:MOST_ENDED],

@@ -11,7 +11,7 @@ import attrs
 
 from eagleops.nights.finding import State
 from eagleops.nights.night import Night
-from eagleops.render.nightly.words import counted
+from eagleops.phrases import counted
 
 # Where a bar begins and how high it is, of ten: the worse, the higher.
 _BARS = {"pass": (7, 3), "skip": (9, 1), "warn": (4, 6), "fail": (0, 10)}

@@ -28,12 +28,6 @@ def span(seconds: float) -> str:
     return f"{whole} s"
 
 
-def counted(number: int, noun: str) -> str:
-    """``1 night``, ``3 nights``."""
-    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
-    return f"{number:,} {noun if number == 1 else plural}"
-
-
 def figure(value: float | str | None, unit: str = "") -> str:
     """A figure with its unit; nothing for none."""
     if value is None:
@@ -52,8 +46,3 @@ def figures(finding: Finding) -> str:
         if finding.limit is not None:
             told.append(f"limit {figure(finding.limit, finding.unit)}")
     return ", ".join(told)
-
-
-def listed(words: list[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

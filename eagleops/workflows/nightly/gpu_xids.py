@@ -10,6 +10,7 @@ import attrs
 from eagleops.knowledge.xid import XidMeaning, meaning
 from eagleops.nights.finding import Finding
 from eagleops.nights.rule import Rule
+from eagleops.phrases import minute
 from eagleops.workflows.nightly.gpu_look import Gpus, untold
 
 Told = Mapping[str, Any]
@@ -41,7 +42,7 @@ def xids(host: str, told: Told, gpus: Gpus, rule: Rule) -> Finding:
         return found if faults else attrs.evolve(found, state="warn")
     if log["problem"]:
         return untold(host, rule, f"none was told, but {log['problem']}")
-    since = _minute(log["from_utc"]) if log["from_utc"] else "the boot"
+    since = minute(log["from_utc"]) if log["from_utc"] else "the boot"
     words = f"no Xid error since {'the last night' if gpus.before else since} ({log['source']})"
     if traces:
         words += f"; no fault by itself: {_words(traces, gpus)}"
@@ -58,12 +59,8 @@ def _words(pairs: Sequence[tuple[Told, XidMeaning]], gpus: Gpus) -> str:
 def _sentence(one: Told, known: XidMeaning, gpus: Gpus) -> str:
     times = f" {one['count']:,} times" if one["count"] > 1 else ""
     whose = f", by {one['process']}" if one["process"] else ""
-    when = _minute(one["time_utc"])
+    when = minute(one["time_utc"])
     return f"{_place(one, gpus)}: Xid {one['xid']}{times} ({known.name}{whose}; {when})"
-
-
-def _minute(time_utc: str) -> str:
-    return f"{time_utc[:16].replace('T', ' ')} UTC"
 
 
 def _place(one: Told, gpus: Gpus) -> str:

@@ -8,9 +8,12 @@ from typing import Any
 
 import attrs
 
+from eagleops.nights.faults import News
 from eagleops.nights.finding import STATES, Finding
 from eagleops.nights.night import Night
+from eagleops.phrases import minute
 from eagleops.view import Cell, Column, Table, Text, Tone, View
+from eagleops.workflows.trend import TrendReport
 
 TONES = {"pass": Tone.GOOD, "warn": Tone.WARNING, "fail": Tone.BAD, "skip": Tone.DIM}
 # Whether a machine could be reached: what a command ends with status 4 for.
@@ -26,10 +29,9 @@ class NightReport:
 
     Attributes:
         night: What was found.
-        news: What began, worsened and ended with it (:class:`eagleops.nights.faults.News`).
+        news: What began, worsened and ended with it.
         history: The nights before it that were finished, the oldest first.
-        trends: The history of each figure that was judged
-            (:class:`eagleops.workflows.trend.TrendReport`).
+        trends: The history of each figure that was judged.
         reports: The place of each report that was written, by its kind: ``html``, ``junit``,
             ``json``, ``prometheus``.
         deliveries: What became of each message, by its webhook's name: ``ok``, ``status``,
@@ -38,9 +40,9 @@ class NightReport:
     """
 
     night: Night
-    news: Any
+    news: News
     history: tuple[Night, ...] = ()
-    trends: tuple[Any, ...] = ()
+    trends: tuple[TrendReport, ...] = ()
     reports: Mapping[str, str] = attrs.field(factory=dict)
     deliveries: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
     notice: str = ""
@@ -49,6 +51,15 @@ class NightReport:
     def findings(self) -> tuple[Finding, ...]:
         """What the checks found."""
         return self.night.findings
+
+    @property
+    def by_host(self) -> dict[str, tuple[Finding, ...]]:
+        """The findings of each host, of a check's several the last; a host without any has none."""
+        hosts = dict.fromkeys((*self.night.hosts, *(found.host for found in self.findings)))
+        return {
+            host: tuple({f.id: f for f in self.findings if f.host == host}.values())
+            for host in hosts
+        }
 
     @property
     def faults(self) -> tuple[Finding, ...]:
@@ -81,7 +92,7 @@ class NightReport:
     @property
     def changed(self) -> bool:
         """Whether anything began, worsened or ended."""
-        return bool(self.news.changed)
+        return self.news.changed
 
     def to_dict(self) -> dict[str, Any]:
         """The report as the ``nightly --json`` document's body."""
@@ -98,9 +109,9 @@ class NightReport:
             "hosts": list(night.hosts),
             "counts": self.counts,
             "changed": self.changed,
-            "news": {name: list(map(_as_json, of)) for name, of in self._news().items()},
+            "news": self.news.to_dict(),
             "checks": [finding.to_dict() for finding in self.findings],
-            "trends": [_as_json(trend) for trend in self.trends],
+            "trends": [trend.to_dict() for trend in self.trends],
             "reports": dict(self.reports),
             "deliveries": {name: dict(told) for name, told in self.deliveries.items()},
             "notice": self.notice or None,
@@ -120,17 +131,13 @@ class NightReport:
     def _repr_html_(self) -> str:
         return self.view().to_html()
 
-    def _news(self) -> dict[str, tuple[Any, ...]]:
-        return {
-            name: tuple(getattr(self.news, name))
-            for name in ("began", "worsened", "ended", "events", "standing")
-        }
-
     def _fault_table(self) -> Table:
         known = {
-            (fault.host, fault.check): fault for faults in self._news().values() for fault in faults
+            (fault.host, fault.check): fault
+            for faults in self.news.lists.values()
+            for fault in faults
         }
-        new = {(f.host, f.check) for name in ("began", "events") for f in self._news()[name]}
+        new = {(fault.host, fault.check) for fault in (*self.news.began, *self.news.events)}
         rows = []
         for finding in self.faults:
             key = (finding.host, finding.id)
@@ -180,10 +187,10 @@ class NightReport:
         columns = (Column("host"), *(Column(state, "right") for state in STATES))
         rows = []
         for host in self.night.hosts:
-            seen = Counter(finding.state for finding in self.findings if finding.host == host)
+            seen = Counter(finding.state for finding in self.by_host[host])
             cells = (_count(seen[state], TONES[state]) for state in STATES)
             rows.append((host, *cells))
-        title = f"{self.night.suite}: {self.night.began_utc[:16].replace('T', ' ')} UTC"
+        title = f"{self.night.suite}: {minute(self.night.began_utc)}"
         return Table(columns, tuple(rows), title=title)
 
     def _skipped(self) -> Iterable[Text]:
@@ -208,7 +215,7 @@ class NightReport:
             yield Text(line, Tone.WARNING)
 
     def _conclusion(self) -> Text:
-        counts, news = self.counts, self._news()
+        counts, lists = self.counts, self.news.lists
         parts = [
             f"{counts['fail']} failed" if counts["fail"] else "",
             f"{counts['warn']} warned" if counts["warn"] else "",
@@ -216,22 +223,18 @@ class NightReport:
             f"{counts['skip']} skipped" if counts["skip"] else "",
         ]
         moved = [
-            f"{len(news[name])} {words}"
+            f"{len(lists[name])} {words}"
             for name, words in (
                 ("began", "new"),
                 ("worsened", "worse"),
                 ("events", "of this night alone"),
                 ("ended", "ended"),
             )
-            if news[name]
+            if lists[name]
         ]
         change = f" ({', '.join(moved)})" if moved else ", nothing new"
-        ending = {
-            "time_limit": "The time limit ended the night early. ",
-            "interrupted": "The night was interrupted. ",
-        }.get(self.night.outcome, "")
-        head = f"{ending}{self.night.suite}: {', '.join(filter(None, parts))}{change}"
-        return Text(head, self._tone())
+        found = f"{self.night.suite}: {', '.join(filter(None, parts))}{change}"
+        return Text(f"{self.night.cut_short} {found}".lstrip(), self._tone())
 
     def _tone(self) -> Tone:
         if self.exit_status in {1, 4, INTERRUPTED}:
@@ -241,7 +244,3 @@ class NightReport:
 
 def _count(number: int, tone: Tone) -> Cell:
     return Text(str(number), tone) if number else Text("", Tone.DIM)
-
-
-def _as_json(told: Any) -> Any:
-    return told.to_dict() if hasattr(told, "to_dict") else attrs.asdict(told)

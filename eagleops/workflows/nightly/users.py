@@ -18,6 +18,7 @@ from typing import Any
 import attrs
 
 from eagleops.gpu import Gpu
+from eagleops.phrases import some
 from eagleops.process import Process, bystander, judge
 from eagleops.server import ServerFacts
 from eagleops.snapshot import Snapshot, idle_levels, plan_reset
@@ -74,8 +75,7 @@ class Users:
         """Who it is, for people: PID, user, title."""
         told = [*map(_server_words, self.servers), *map(_words, (*self.others, *self.foreign))]
         told += [f"GPU {gpu.index}: {gpu.used_mib:,} MiB by nobody in sight" for gpu in self.unseen]
-        more = len(told) - MOST_NAMED
-        return ", ".join(told[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        return some(told, MOST_NAMED)
 
     def without(self, others: Users) -> Users:
         """Those that a reset might end, and that are not among ``others``."""
