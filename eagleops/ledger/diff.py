@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -14,6 +14,8 @@ from eagleops.remote.redact import REDACTED
 from eagleops.view import Column, Table, Text, Tone, View
 
 ABSENT = "-"
+# Of a boot's name nothing is worth a word but that it is another.
+REBOOTED = {"boot_id": "the machine was rebooted", "host's boot_id": "its host was rebooted"}
 # A section's rows beyond these are counted: 64 files of weights are one piece of news.
 MOST_ROWS = 15
 
@@ -33,6 +35,14 @@ class Change:
     before: str | None
     after: str | None
     gpus: tuple[int, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The change for within a sentence: ``GPU 0-7: power_limit_w: 700 → 600``."""
+        if self.what in REBOOTED:
+            return REBOOTED[self.what]
+        before, after = ("none" if s is None else short(s) for s in (self.before, self.after))
+        return f"{named(self.what, self.gpus)}: {before} → {after}"
 
     def to_dict(self) -> dict[str, Any]:
         """The change as JSON."""
@@ -127,6 +137,13 @@ def diff(before: Run, after: Run) -> RunDiff:
     )
 
 
+def in_words(changes: Sequence[Change], most: int) -> str:
+    """The first of some changes for within a sentence, and how many more there are."""
+    more = len(changes) - most
+    told = [change.words for change in changes[:most]]
+    return "; ".join([*told, *([f"and {more:,} more"] if more > 0 else [])])
+
+
 Key = tuple[str, str, int | None]
 
 
@@ -191,7 +208,7 @@ def _rank(change: Change) -> tuple[Any, ...]:
 def _section_table(told: RunDiff, section: str) -> Table:
     changes = [change for change in told.changes if change.section == section]
     rows = [
-        (named(change.what, change.gpus), _shown(change.before), _shown(change.after))
+        (named(change.what, change.gpus), cell(change.before), cell(change.after))
         for change in changes[:MOST_ROWS]
     ]
     if len(changes) > MOST_ROWS:
@@ -200,7 +217,8 @@ def _section_table(told: RunDiff, section: str) -> Table:
     return Table(columns, tuple(rows), title=TITLES[section])
 
 
-def _shown(text: str | None) -> str:
+def cell(text: str | None) -> str:
+    """One side of a change for a table's cell."""
     return ABSENT if text is None else short(text)
 
 

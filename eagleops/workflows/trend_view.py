@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from eagleops.drift import spark, wording
 from eagleops.drift.series import Point
-from eagleops.ledger.diff import ABSENT, Change
-from eagleops.ledger.lines import named, short
+from eagleops.ledger.diff import cell
+from eagleops.ledger.lines import named
 from eagleops.view import Cell, Column, Table, Text, Tone, View
 
 if TYPE_CHECKING:
@@ -40,14 +40,6 @@ def view(report: TrendReport) -> View:
     if report.report:
         notes.append(Text(f"Report: {report.report}"))
     return View(tuple(tables), Text(report.drift.words, _TONES[report.drift.state]), tuple(notes))
-
-
-def causes_in_words(causes: Sequence[Change]) -> str:
-    """Causes in a line; empty for none."""
-    return "; ".join(
-        f"{named(cause.what, cause.gpus)}: {_shown(cause.before)} → {_shown(cause.after)}"
-        for cause in causes
-    )
 
 
 def _line(report: TrendReport) -> Table:
@@ -92,8 +84,8 @@ def _causes(story: Story) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (
             named(cause.what, cause.gpus),
-            _shown(cause.before),
-            _shown(cause.after),
+            cell(cause.before),
+            cell(cause.after),
             "" if number < story.lasting else Text("did not last", Tone.DIM),
         )
         for number, cause in enumerate(shown)
@@ -157,7 +149,3 @@ def _number(point: Point) -> str:
 
 def _began(point: Point) -> str:
     return point.at_utc[:16].replace("T", " ")
-
-
-def _shown(text: str | None) -> str:
-    return ABSENT if text is None else short(text)

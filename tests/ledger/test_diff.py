@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from eagleops.ledger import Header, Run
-from eagleops.ledger.diff import Change, RunDiff, diff
+from eagleops.ledger.diff import Change, RunDiff, diff, in_words
 from eagleops.ledger.lines import SECTIONS
 from eagleops.remote.redact import REDACTED
 
@@ -169,6 +169,20 @@ def test_the_view_names_figures_gpus_and_counts() -> None:
     assert "-7.4 %" in text
     assert "Changed: 1 env, 1 clocks. The same: 42 facts." in text
     assert "<table>" in changed._repr_html_()
+
+
+def test_changes_stand_in_a_sentence() -> None:
+    """The first of them with both sides; of a boot's name that it is another; the rest counted."""
+    changes = [
+        Change("clocks", "power_limit_w", "700", "600", (0, 1)),
+        Change("machine", "boot_id", "5f0c", "77aa"),
+        Change("versions", "torch", None, "2.9.1"),
+    ]
+
+    assert in_words(changes, 3) == (
+        "GPU 0-1: power_limit_w: 700 → 600; the machine was rebooted; torch: none → 2.9.1"
+    )
+    assert in_words(changes, 1) == "GPU 0-1: power_limit_w: 700 → 600; and 2 more"
 
 
 def test_measurements_differ_only_by_more_than_chance() -> None:

@@ -105,7 +105,7 @@ def test_a_regression_is_told_with_what_else_changed() -> None:
     new = section(page(example(34)), "new")
 
     assert "fail box1: speed:baseline, was a warning" in new
-    told = f"What else changed then (2026-11-01): sglang: {SCHEDULER}: - → modified"
+    told = f"What else changed then (2026-11-01): sglang: {SCHEDULER}: none → modified"
     assert told in new
 
 
@@ -294,7 +294,7 @@ def test_a_figure_has_a_page_of_its_own() -> None:
     words = unescape(plain(written))
     assert "Decode speed of baseline on box1" in words
     assert shown.drift.words in words
-    assert f"sglang: {SCHEDULER}: - → modified" in words
+    assert f"sglang: {SCHEDULER}: none → modified" in words
     assert "601 2026-11-30 02:30 77.1" in words
 
 

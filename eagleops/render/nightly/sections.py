@@ -8,8 +8,6 @@ import attrs
 
 from eagleops.drift import wording
 from eagleops.drift.series import Point
-from eagleops.ledger.diff import ABSENT, Change
-from eagleops.ledger.lines import named, short
 from eagleops.nights.fault import Fault
 from eagleops.nights.faults import chronicle
 from eagleops.nights.finding import Finding
@@ -164,17 +162,10 @@ def _cause(story: Story) -> Cause:
     shown = story.causes[:MOST_CAUSES]
     return Cause(
         wording.when(story.change),
-        tuple(map(_in_words, shown)),
+        tuple(change.words for change in shown),
         len(story.causes) - len(shown),
         line(diff(story)),
     )
-
-
-def _in_words(change: Change) -> str:
-    before, after = (
-        ABSENT if told is None else short(told) for told in (change.before, change.after)
-    )
-    return f"{named(change.what, change.gpus)}: {before} → {after}"
 
 
 def _past(nights: tuple[Night, ...]) -> Iterator[Fault]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from eagleops.errors import EagleError
 from eagleops.inventory.suite import ProfileCheck
-from eagleops.ledger.lines import named, short
+from eagleops.ledger.diff import in_words
 from eagleops.measuring.findings import reason_words
 from eagleops.measuring.telemetry import windows
 from eagleops.workflows.bench_result import BenchResult
@@ -118,16 +118,7 @@ def _causes(told: TrendReport) -> str:
         return ""
     if not story.causes:
         return " Nothing else that is recorded changed then."
-    lines = [
-        f"{named(c.what, c.gpus)}: {_side(c.before)} → {_side(c.after)}"
-        for c in story.causes[:MOST_CAUSES]
-    ]
-    more = len(story.causes) - MOST_CAUSES
-    return f" Changed then: {'; '.join(lines)}" + (f"; and {more} more." if more > 0 else ".")
-
-
-def _side(text: str | None) -> str:
-    return "none" if text is None else short(text)
+    return f" Changed then: {in_words(story.causes, MOST_CAUSES)}."
 
 
 def _judge_pin(visit: Visit, told: TrendReport, measured: BenchResult) -> None:
