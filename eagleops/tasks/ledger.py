@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from eagleops.workflows.reproduce import ReproducePlan, ReproduceReport
     from eagleops.workflows.runs import RunReport, RunsReport
 
-UUID_DIGITS = 8
 RUN = "a run's number, or the beginning of its uuid"
 
 
@@ -42,11 +41,11 @@ def show(call: Call, run: str, as_profile: bool = False) -> RunReport | Recipe:
     from eagleops.workflows.runs import run_as_profile, show_run
 
     with Ledger.open(call.library().inventory.ledger) as ledger:
-        shown = show_run(ledger, run_name(run))
+        shown = show_run(ledger, run)
         if not as_profile:
             return shown
         header = shown.run.header
-        return Recipe(header.host, header.id or 0, run_as_profile(ledger, run_name(run)))
+        return Recipe(header.host, header.id or 0, run_as_profile(ledger, run))
 
 
 @command(help={"run": RUN, "against": "the run to compare it with: the earlier one, say"})
@@ -56,7 +55,7 @@ def diff(call: Call, run: str, against: str) -> RunDiff:
     from eagleops.workflows.runs import diff_runs
 
     with Ledger.open(call.library().inventory.ledger) as ledger:
-        return diff_runs(ledger, run_name(against), run_name(run))
+        return diff_runs(ledger, against, run)
 
 
 @command(
@@ -83,7 +82,7 @@ def reproduce(
 
     library = call.library()
     with Ledger.open(library.inventory.ledger) as ledger:
-        recorded = ledger.run(run_name(run))
+        recorded = ledger.run(run)
         machine = library.host(host or recorded.header.host).machine
         known = library.inventory.profile_names()
         profile = recorded.header.profile
@@ -101,8 +100,3 @@ def reproduce(
             return start_again(
                 machine, plan, ledger=ledger, name=name, timeout_s=timeout, progress=progress
             )
-
-
-def run_name(text: str) -> int | str:
-    """A run's number as a number; anything else begins a uuid."""
-    return int(text) if text.isdecimal() and len(text) < UUID_DIGITS else text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eagleops.tasks.command import HOST_HELP, Call, command
-from eagleops.tasks.ledger import RUN, run_name
+from eagleops.tasks.ledger import RUN
 
 if TYPE_CHECKING:
     from eagleops.workflows.trend import TrendReport
@@ -47,7 +47,7 @@ def trend(
         host or inventory.target(inventory.defaults.host).name,
         metric=metric,
         limit=limit,
-        pin=None if pin is None else run_name(pin),
+        pin=pin,
         smallest_pct=smallest,
     )
     if report is None:

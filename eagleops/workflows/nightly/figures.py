@@ -49,7 +49,7 @@ def trend_of(visit: Visit, profile: str, metric: str, check: ProfileCheck | None
     pin, throttling = visit.rule("pin", profile), visit.rule("throttling", profile)
     more: dict[str, Any] = {}
     if check is not None and check.pin is not None and pin.on:
-        more = {"pin": _run_name(check.pin), "pin_limit_pct": pin.limit or 0}
+        more = {"pin": check.pin, "pin_limit_pct": pin.limit or 0}
     limit_pct = throttling.limit if throttling.on else None
     return trend(
         visit.ledger,
@@ -166,9 +166,3 @@ def _throttling(visit: Visit, measured: BenchResult, told: TrendReport | None) -
     else:
         meaning = "What was measured says nothing of the software"
         visit.faulty("throttling", f"{words}. {meaning}.", name, **more)
-
-
-def _run_name(text: str) -> int | str:
-    """A run's number as a number; anything else begins a uuid."""
-    digits = 8
-    return int(text) if text.isdecimal() and len(text) < digits else text
