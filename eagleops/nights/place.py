@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import socket
@@ -17,7 +16,7 @@ from typing import Any
 from eagleops import whole_file
 from eagleops.errors import NightsError, NightsHeld
 from eagleops.ledger.run import now_utc
-from eagleops.remote import process_table
+from eagleops.remote import lock_file, process_table
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 LOCK = "lock"
@@ -102,34 +101,31 @@ def held(folder: Path, suite: str) -> Iterator[None]:
         NightsError: if nothing can be locked there.
     """
     path = folder / LOCK
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-    except OSError as error:
-        raise refusal(path, "the suite cannot be locked", error) from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        user = process_table.user(os.geteuid())
-        holder = {"pid": os.getpid(), "user": user, "client": socket.gethostname()}
-        _say(descriptor, json.dumps({**holder, "since_utc": now_utc()}))
-    except BlockingIOError:
-        told = _holder(descriptor)
-        os.close(descriptor)
-        raise _is_held(path, suite, told) from None
-    except OSError as error:
-        os.close(descriptor)
-        raise refusal(path, "the suite cannot be locked", error) from error
-    try:
-        yield
-    finally:
-        # Who reads it between here and the next holder must not be told of this one.
-        with contextlib.suppress(OSError):
-            os.ftruncate(descriptor, 0)
-        os.close(descriptor)
+    with contextlib.ExitStack() as stack:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+            stack.callback(os.close, descriptor)
+            ours = lock_file.taken(descriptor)
+            if ours:
+                _say(descriptor)
+        except OSError as error:
+            raise refusal(path, "the suite cannot be locked", error) from error
+        if not ours:
+            raise _is_held(path, suite, _holder(descriptor))
+        try:
+            yield
+        finally:
+            # Who reads it between here and the next holder must not be told of this one.
+            with contextlib.suppress(OSError):
+                os.ftruncate(descriptor, 0)
 
 
-def _say(descriptor: int, text: str) -> None:
+def _say(descriptor: int) -> None:
+    """Who holds it, for whoever wants it meanwhile."""
+    user = process_table.user(os.geteuid())
+    holder = {"pid": os.getpid(), "user": user, "client": socket.gethostname()}
     os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, text.encode("ascii"), 0)
+    os.pwrite(descriptor, json.dumps({**holder, "since_utc": now_utc()}).encode("ascii"), 0)
 
 
 def _holder(descriptor: int) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from eagleops.nights.finding import Finding
+from eagleops.workflows.nightly.figures import CHECKS, SPEED
 from eagleops.workflows.nightly.report import NightReport
 from eagleops.workflows.trend import Story, TrendReport
 
@@ -13,7 +14,7 @@ _STATUS = {"xid", "ecc", "ecc-corrected", "rows", "pcie", "fan", "power", "tempe
 _DOCTOR = {"reach", "host-key", "disk"}
 _RESET = {"stale", "idle-memory"}
 # The metric that a kind of check is about.
-METRICS = {"speed": "tok_s", "accept-length": "accept_length", "pin": "tok_s"}
+METRICS = {**{check: metric for metric, check in CHECKS.items()}, "pin": SPEED}
 
 
 def commands(report: NightReport, finding: Finding) -> tuple[str, ...]:
@@ -54,7 +55,7 @@ def _of_figure(report: NightReport, finding: Finding) -> Iterator[tuple[str, ...
     trend = trend_of(report, finding.host, finding.subject, metric)
     if trend is not None and trend.stories:
         yield diff(trend.stories[-1])
-    more = () if metric == "tok_s" else ("--metric", metric)
+    more = () if metric == SPEED else ("--metric", metric)
     yield "trend", "--profile", finding.subject, "--host", finding.host, *more
 
 
