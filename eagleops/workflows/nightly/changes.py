@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from eagleops.ledger import Header, Run
-from eagleops.ledger.diff import Change, diff
-from eagleops.ledger.lines import named, short
+from eagleops.ledger.diff import Change, diff, in_words
+from eagleops.phrases import some
 from eagleops.remote import redact
 from eagleops.workflows.nightly.visit import Visit
 from eagleops.workflows.record import installation_parts
@@ -17,7 +17,6 @@ FIRST_NIGHT = "first night: nothing to compare with"
 PARTS = ("machine", "gpus")
 PACKAGES = "packages"
 NCCL_CONF = "nccl_conf"
-KINDS = ("driver", "packages", "machine", "engine-files", "nccl-conf")
 
 _DRIVER = frozenset({"driver", "CUDA of the driver"})
 _SYSTEM = ("kernel", "system", "Proxmox", "host's ")
@@ -102,25 +101,9 @@ def _tell(visit: Visit, kind: str, changes: Iterable[Change], since_utc: str) ->
         visit.passed(kind, FIRST_NIGHT)
     elif found:
         facts = {"changes": [change.to_dict() for change in found], "since_utc": since_utc}
-        visit.faulty(kind, _words(found), value=len(found), facts=facts)
+        visit.faulty(kind, in_words(found, MOST_TOLD), value=len(found), facts=facts)
     else:
         visit.passed(kind, f"as in the night of {since_utc[:10]}", value=0)
-
-
-def _words(changes: list[Change]) -> str:
-    told = list(map(_word, changes[:MOST_TOLD]))
-    more = len(changes) - MOST_TOLD
-    return "; ".join(told) + (f"; and {more} more" if more > 0 else "")
-
-
-def _word(change: Change) -> str:
-    if change.what == "boot_id":
-        return "the machine was rebooted"
-    return f"{named(change.what, change.gpus)}: {_side(change.before)} → {_side(change.after)}"
-
-
-def _side(text: str | None) -> str:
-    return "none" if text is None else short(text)
 
 
 def _engine_files(visit: Visit, bodies: Iterable[Mapping[str, Any]], new: list[Change]) -> None:
@@ -128,11 +111,10 @@ def _engine_files(visit: Visit, bodies: Iterable[Mapping[str, Any]], new: list[C
     odd = [f"{one['name']}: {path}" for one in compared for path in _odd(one)]
     unknown = [f"{one['name']}: {one['problem']}" for one in compared if not one["checked"]]
     limit = visit.rule("engine-files").limit or 0
-    fresh = f" New since the last night: {_words(new)}." if new else ""
+    fresh = f" New since the last night: {in_words(new, MOST_TOLD)}." if new else ""
     if len(odd) > limit:
-        told = ", ".join(odd[:MOST_TOLD])
-        more = f" and {len(odd) - MOST_TOLD} more" if len(odd) > MOST_TOLD else ""
-        message = f"not as the wheel or the commit has them: {told}{more}.{fresh}"
+        told = some(odd, MOST_TOLD)
+        message = f"not as the wheel or the commit has them: {told}.{fresh}"
         facts = {"files": odd, "changes": [change.to_dict() for change in new]}
         visit.faulty("engine-files", message, value=len(odd), facts=facts)
     elif not compared:

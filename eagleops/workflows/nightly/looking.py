@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import attrs
 
-from eagleops.nights.finding import Finding
+from eagleops.phrases import some
 from eagleops.workflows.doctor import doctor
 from eagleops.workflows.nightly.gpu_health import judge_health, read_health, read_rested
 from eagleops.workflows.nightly.plan import by_ssh
-from eagleops.workflows.nightly.users import Users
+from eagleops.workflows.nightly.users import MOST_NAMED, Users
 from eagleops.workflows.nightly.visit import Visit
 
 HEALTH = "health"
@@ -71,12 +70,9 @@ def idle_again(visit: Visit) -> None:
     before, _ = visit.log.facts_before(visit.host, HEALTH)
     told = read_rested(visit.machine, before, visit.suite.rule, visit.watch.pause)
     now = judge_health(visit.host, told, before, visit.suite.rule, idle=True)
-    skipped = {f.id for f in visit.log.night.findings if f.host == visit.host and _skipped(f)}
+    here = [finding for finding in visit.log.night.findings if finding.host == visit.host]
+    skipped = {finding.id for finding in here if finding.state == "skip"}
     visit.log.add(*(finding for finding in now if finding.id in skipped))
-
-
-def _skipped(finding: Finding) -> bool:
-    return finding.state == "skip"
 
 
 def _doctor(visit: Visit) -> None:
@@ -103,10 +99,9 @@ def _stale(visit: Visit, users: Users) -> None:
     if len(left) <= (visit.rule("stale").limit or 0):
         visit.passed("stale", "nothing that has ended holds a GPU", value=len(left))
         return
-    told = ", ".join(f"PID {p.pid} ({p.title or p.comm}) of {name}" for name, p in left[:4])
-    more = f" and {len(left) - 4} more" if len(left) > 4 else ""  # noqa: PLR2004
+    told = some([f"PID {p.pid} ({p.title or p.comm}) of {name}" for name, p in left], MOST_NAMED)
     way_out = f"End them: eagleops reset-gpus --host {visit.host}"
-    visit.faulty("stale", f"left behind: {told}{more}. {way_out}", value=len(left))
+    visit.faulty("stale", f"left behind: {told}. {way_out}", value=len(left))
 
 
 def _idle_memory(visit: Visit, users: Users) -> None:
@@ -121,7 +116,8 @@ def _idle_memory(visit: Visit, users: Users) -> None:
         f"{told} in use, and no process in sight holds it. Look from the host, or reset the GPU "
         "(nvidia-smi --gpu-reset)."
     )
-    visit.faulty("idle-memory", message, value=worst, facts={"over_mib": _keys(over)})
+    facts = {"over_mib": {str(index): mib for index, mib in over.items()}}
+    visit.faulty("idle-memory", message, value=worst, facts=facts)
 
 
 def _disk(visit: Visit) -> None:
@@ -134,7 +130,3 @@ def _disk(visit: Visit) -> None:
         visit.faulty("disk", message, value=free_mib)
     else:
         visit.passed("disk", f"{free_mib:,} MiB free at {disk['path']}", value=free_mib)
-
-
-def _keys(values: Mapping[int, Any]) -> dict[str, Any]:
-    return {str(index): value for index, value in values.items()}
