@@ -91,6 +91,11 @@ class HostEntry(_Target):
     transport: Transport = "ssh"
     sim: SimSettings = attrs.field(factory=SimSettings)
 
+    @property
+    def by_ssh(self) -> bool:
+        """Whether it is reached by an SSH connection of its own."""
+        return self.transport == "ssh"
+
 
 @attrs.frozen(kw_only=True)
 class ContainerEntry(_Target):
@@ -110,6 +115,11 @@ class ContainerEntry(_Target):
     vmid: int | None = None
     container_name: str | None = None
     program: str | None = None
+
+    @property
+    def by_ssh(self) -> bool:
+        """As :attr:`HostEntry.by_ssh`; without an address it is reached through its host."""
+        return bool(self.address)
 
     @property
     def identifier(self) -> str:

@@ -74,6 +74,12 @@ class Inventory:
             return tuple(self.target(member) for member in self.groups[name])
         return (self.target(name),)
 
+    def way_in(self, entry: HostEntry | ContainerEntry) -> HostEntry | ContainerEntry:
+        """Whose connection leads there: a container without an address has its host's."""
+        if isinstance(entry, ContainerEntry) and not entry.by_ssh:
+            return self.hosts[entry.on]
+        return entry
+
     def profile(self, name: str | None = None) -> Profile:
         """The profile of that name with everything that it inherits; the default without one.
 

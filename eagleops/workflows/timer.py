@@ -14,7 +14,6 @@ import attrs
 from eagleops import whole_file
 from eagleops.errors import CheckFailed, UsageError
 from eagleops.inventory import Inventory
-from eagleops.inventory.entries import ContainerEntry
 from eagleops.inventory.loading import VARIABLE, shipped
 from eagleops.inventory.suite import SuiteEntry
 from eagleops.transport.base import Completed, Transport
@@ -146,13 +145,7 @@ def _folder(around: Surroundings, systemd: Transport) -> Path:
 
 def _is_elsewhere(inventory: Inventory, suite: SuiteEntry) -> bool:
     """Whether all machines of a suite are reached by SSH."""
-    for target in inventory.suite_targets(suite):
-        way = target
-        if isinstance(way, ContainerEntry) and not way.address:
-            way = inventory.hosts[way.on]
-        if not isinstance(way, ContainerEntry) and way.transport != "ssh":
-            return False
-    return True
+    return all(inventory.way_in(one).by_ssh for one in inventory.suite_targets(suite))
 
 
 def _notes(

@@ -155,4 +155,4 @@ def _within(value: Any) -> Iterator[SecretReference]:
 
 
 def _by_ssh(inventory: Inventory, suite: SuiteEntry) -> bool:
-    return any(getattr(t, "transport", "ssh") == "ssh" for t in inventory.suite_targets(suite))
+    return any(inventory.way_in(one).by_ssh for one in inventory.suite_targets(suite))

@@ -147,16 +147,28 @@ def test_a_proxys_password_is_left_out_and_told(inventory, around, here) -> None
     assert plan.notes[0].startswith("HTTPS_PROXY holds a password, and is left out. Write HTTPS_")
 
 
-def test_an_agents_keys_are_not_there_at_night(inventory, around, here) -> None:
-    """Somebody whose keys an agent holds is told so, where a host is reached by SSH."""
-    environ = {"SSH_AUTH_SOCK": "/tmp/agent.1"}
-    local = "hosts: {box: {transport: local}}\nnightly: {default: {hosts: [box]}}\n"
+LOCAL = "hosts: {box: {transport: local}}\n"
+INSIDE = f"{LOCAL}containers: {{llm: {{on: box, vmid: 129%s}}}}\n"
 
-    by_ssh = planned(inventory, around, here, environ=environ).notes
-    at_hand = planned(inventory, around, here, local, environ=environ).notes
 
-    assert [note[:31] for note in by_ssh] == ["An ssh-agent holds keys here, a"]
-    assert at_hand == ()
+@pytest.mark.parametrize(
+    ("text", "by_ssh"),
+    [
+        ("hosts: {box: {address: root@192.0.2.6}}\n", True),
+        (LOCAL, False),
+        (INSIDE % ", address: root@192.0.2.9", True),
+        (INSIDE % "", False),
+    ],
+    ids=["by ssh", "at hand", "a container by ssh", "a container at hand"],
+)
+def test_an_agents_keys_are_not_there_at_night(inventory, around, here, text, by_ssh) -> None:
+    """Somebody whose keys an agent holds is told so, where a machine is reached by SSH."""
+    target = "llm" if "llm" in text else "box"
+    suite = f"nightly: {{default: {{hosts: [{target}]}}}}\n"
+
+    plan = planned(inventory, around, here, text + suite, environ={"SSH_AUTH_SOCK": "/tmp/agent.1"})
+
+    assert [note[:31] for note in plan.notes] == ["An ssh-agent holds keys here, a"] * by_ssh
 
 
 def test_an_account_that_does_not_linger_is_told_how(inventory, around, here) -> None:
