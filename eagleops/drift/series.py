@@ -48,7 +48,7 @@ class Point:
     @property
     def at(self) -> datetime:
         """:attr:`at_utc` as a time."""
-        return datetime.fromisoformat(self.at_utc.replace("Z", "+00:00"))
+        return _moment(self.at_utc)
 
     def to_dict(self) -> dict[str, Any]:
         """The point as JSON."""
@@ -96,25 +96,18 @@ def series_of(
     """
     followed = metric_of(metric)
     figures = [(run, value) for run in runs if (value := followed.value(run)) is not None]
+    if not figures:
+        return Series("", "", metric, followed.unit)
     figures.sort(key=lambda one: (_moment(one[0].header.created_utc), one[0].header.id or 0))
     measured = [run for run, _ in figures]
     slowed = [_slowdowns(run, throttled_pct) if followed.heat else () for run in measured]
     usual = _usual(slowed)
-    points = tuple(
-        Point(
-            run.header.created_utc, value, run.header.id, _why(run, followed, slow, latest, usual)
-        )
-        for (run, value), slow in zip(figures, slowed, strict=True)
-        for latest in measured[-1:]
-    )
-    header = measured[-1].header if measured else None
-    return Series(
-        header.host if header else "",
-        header.profile if header else "",
-        metric,
-        followed.unit,
-        points,
-    )
+    latest = measured[-1]
+    points = []
+    for (run, value), slow in zip(figures, slowed, strict=True):
+        why = _why(run, followed, slow, latest, usual)
+        points.append(Point(run.header.created_utc, value, run.header.id, why))
+    return Series(latest.header.host, latest.header.profile, metric, followed.unit, tuple(points))
 
 
 def _why(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eagleops.drift.change import ChangePoint
 from eagleops.drift.metrics import metric_of
 from eagleops.drift.series import Point
 
 if TYPE_CHECKING:
-    from eagleops.drift.judging import ChangePoint, Drift
+    from eagleops.drift.judging import Drift
 
 
 def verdict(drift: Drift) -> str:

@@ -173,7 +173,7 @@ def test_every_drawing_is_described_in_words(text) -> None:
         assert image["role"] == "img"
         labels = set((image.get("aria-labelledby") or "").split())
         assert image.get("aria-label") or labels <= set(ids)
-    assert "60 nights, 2026-10-02 to 2026-11-30. the level now is 76.4 tok/s" in text
+    assert "60 runs, 2026-10-02 to 2026-11-30. the level now is 76.4 tok/s" in text
     assert "changed by -6.9 % on 2026-11-01" in text
 
 

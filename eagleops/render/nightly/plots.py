@@ -124,7 +124,7 @@ def _words(trend: TrendReport) -> Iterator[str]:
     series, drift = trend.series, trend.drift
     show = METRICS[series.metric].show
     first, last = series.points[0], series.points[-1]
-    yield f"{counted(len(series.points), 'night')}, {first.at_utc[:10]} to {last.at_utc[:10]}"
+    yield f"{counted(len(series.points), 'run')}, {first.at_utc[:10]} to {last.at_utc[:10]}"
     if drift.level is not None:
         yield f"the level now is {show(drift.level)}"
     for change in drift.changes:

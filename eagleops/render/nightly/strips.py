@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any
 
 import attrs
 
@@ -69,7 +68,7 @@ class Strip:
     @property
     def skipped(self) -> int:
         """In how many nights it could not be made."""
-        return sum(spell.nights for spell in self.spells if spell.state == "skip")
+        return _skipped(self.spells)
 
 
 def strip(name: str, states: Sequence[State | None], dates: Sequence[str]) -> Strip:
@@ -99,6 +98,11 @@ def overall(nights: Sequence[Night], host: str) -> Strip:
     return strip(host, worst, [night.began_utc[:10] for night in nights])
 
 
+def span_of(nights: Sequence[Night]) -> tuple[str, str]:
+    """The dates of the first and the last night."""
+    return nights[0].began_utc[:10], nights[-1].began_utc[:10]
+
+
 def _states(night: Night, host: str) -> dict[str, State]:
     return {found.id: found.state for found in night.findings if found.host == host}
 
@@ -122,10 +126,14 @@ def _words(spells: Sequence[Spell]) -> str:
     told = [_spell_words(spell, spells[-1]) for spell in reversed(faults[-_MOST_SPELLS:])]
     if len(faults) > _MOST_SPELLS:
         told.append(f"{counted(len(faults) - _MOST_SPELLS, 'time')} before")
-    skipped = sum(spell.nights for spell in spells if spell.state == "skip")
-    if skipped:
+    if skipped := _skipped(spells):
         told.append(f"skipped in {counted(skipped, 'night')}")
     return "; ".join(told) or "passed whenever it was looked at"
+
+
+def _skipped(spells: Iterable[Spell]) -> int:
+    """In how many nights a check could not be made."""
+    return sum(spell.nights for spell in spells if spell.state == "skip")
 
 
 def _spell_words(spell: Spell, last: Spell) -> str:
@@ -157,8 +165,3 @@ def _bar(spell: Spell, nights: int) -> str:
         f'<rect class="{spell.state}" x="{left:g}" y="{top}" width="{width:g}" '
         f'height="{height}"><title>{title}</title></rect>'
     )
-
-
-def span_of(nights: Sequence[Any]) -> tuple[str, str]:
-    """The dates of the first and the last night."""
-    return nights[0].began_utc[:10], nights[-1].began_utc[:10]

@@ -29,7 +29,8 @@ SUFFIXES: Mapping[str, str] = {"html": ".html", "junit": ".junit.xml", "json": "
 _STAMP = r"\d{8}T\d{6}Z"
 # node_exporter reads the file as a user of its own, whatever umask wrote it.
 _READABLE = 0o644
-_NEEDED = ("jinja2", "matplotlib.figure", "junitparser", "prometheus_client")
+_NEEDED = ("jinja2", "matplotlib.figure", "junitparser")
+_NEEDED_FOR_METRICS = ("prometheus_client",)
 
 
 def ready(folder: Path, metrics: Path | None = None) -> None:
@@ -38,7 +39,7 @@ def ready(folder: Path, metrics: Path | None = None) -> None:
     Raises:
         UsageError: if a package is missing, or a folder cannot be made or written to.
     """
-    for package in _NEEDED[: len(_NEEDED) if metrics else -1]:
+    for package in (*_NEEDED, *(_NEEDED_FOR_METRICS if metrics else ())):
         load(package)
     folder = folder.absolute()
     places = [metrics.absolute().parent] if metrics else []
