@@ -191,7 +191,7 @@ def test_logging_is_as_it_was_afterwards(receive, heard) -> None:
     requests.post(receiver.url("/afterwards"), json=BODY, timeout=10)
 
     assert "/afterwards" in heard()
-    assert [logging.getLogger("urllib3.connectionpool").filters] == [[]]
+    assert logging.getLogger("urllib3.connectionpool").filters == []
 
 
 def test_the_first_message_of_a_process_is_kept_out_of_its_log_too(receive) -> None:

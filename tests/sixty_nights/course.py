@@ -21,6 +21,7 @@ import attrs
 from eagleops.library import load
 from eagleops.sim.box import SimBox
 from eagleops.workflows.nightly.report import NightReport
+from nightly.boxes import end_all
 
 FIRST_NIGHT = datetime(2026, 3, 1, 4, 30, tzinfo=timezone.utc)
 NOISE = 0.01
@@ -113,10 +114,7 @@ class Nights:
         """Ends whatever still runs."""
         self._write()
         with load(self.folder / "hosts.yaml") as library:
-            machine = library.host("sim").machine
-            for server in machine.call("servers")["servers"]:
-                if server["state"] != "exited" or server["tree"]:
-                    machine.call("stop", name=server["name"], grace_s=0.1)
+            end_all(library.host("sim").machine)
 
     def _write(self, python: str | None = None) -> None:
         named = f", python: {python}" if python else ""

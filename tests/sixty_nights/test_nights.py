@@ -86,14 +86,19 @@ def night_as_row(number: int, report: NightReport) -> dict[str, Any]:
     }
 
 
-def test_the_regression_is_found_dated_and_tied_to_the_patched_file(lived) -> None:
-    """It is a failure within five nights of its first, by its very night, with its cause."""
-    box, _ = lived
-    failed = [
+def failed_nights(box: Nights) -> list[int]:
+    """The nights in which the speed failed."""
+    return [
         number
         for number, report in box.told.items()
         if (found := report.night.finding("sim", SPEED)) and found.state == "fail"
     ]
+
+
+def test_the_regression_is_found_dated_and_tied_to_the_patched_file(lived) -> None:
+    """It is a failure within five nights of its first, by its very night, with its cause."""
+    box, _ = lived
+    failed = failed_nights(box)
     found = box.told[failed[0]].night.finding("sim", SPEED)
     since = datetime.fromisoformat(
         found.facts["drift"]["since"]["after"]["at_utc"].replace("Z", "+00:00")
@@ -107,11 +112,6 @@ def test_the_regression_is_found_dated_and_tied_to_the_patched_file(lived) -> No
 def test_no_other_night_is_taken_for_a_change(lived) -> None:
     """Not one before the regression or after its end, outlier and throttled night among them."""
     box, _ = lived
-    failed = {
-        number
-        for number, report in box.told.items()
-        if (found := report.night.finding("sim", SPEED)) and found.state == "fail"
-    }
     end = box.course.mended + 3 if box.course.mended else box.course.nights + 1
     changes = {
         change["after"]["at_utc"][:10]
@@ -124,7 +124,7 @@ def test_no_other_night_is_taken_for_a_change(lived) -> None:
         night_of(number + off).date().isoformat() for number in real for off in (-2, -1, 0, 1, 2)
     }
 
-    assert failed <= set(range(box.course.patched, end))
+    assert set(failed_nights(box)) <= set(range(box.course.patched, end))
     assert changes <= near
 
 
