@@ -19,7 +19,7 @@ MOST_CAUSES = 6
 LATEST = 10
 MOST_LEFT_OUT = 6
 MARKS = f"{spark.CHANGE} a change, {spark.LEFT_OUT} left out"
-_TONES = {
+TONES = {
     "steady": Tone.GOOD,
     "unusual": Tone.WARNING,
     "changed": Tone.BAD,
@@ -39,7 +39,7 @@ def view(report: TrendReport) -> View:
         notes.append(Text(report.pin.words, Tone.GOOD if report.pin.ok else Tone.BAD))
     if report.report:
         notes.append(Text(f"Report: {report.report}"))
-    return View(tuple(tables), Text(report.drift.words, _TONES[report.drift.state]), tuple(notes))
+    return View(tuple(tables), Text(report.drift.words, TONES[report.drift.state]), tuple(notes))
 
 
 def _line(report: TrendReport) -> Table:

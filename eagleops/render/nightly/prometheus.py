@@ -88,8 +88,8 @@ def text(report: NightReport, secrets: Iterable[str] = ()) -> str:
             for family in _families(report):
                 metric = core.GaugeMetricFamily(family.name, family.help)
                 for labels, value in family.samples:
-                    labels = {"suite": report.night.suite, **labels}  # noqa: PLW2901
-                    metric.add_sample(family.name, labels, value)
+                    told = {"suite": report.night.suite, **labels}
+                    metric.add_sample(family.name, told, value)
                 yield metric
 
     encoded: bytes = exposition.generate_latest(_Metrics())

@@ -10,8 +10,7 @@ from eagleops.render.nightly.sections import figure_of
 from eagleops.render.page.file import ready, write_page
 from eagleops.render.page.markup import templates
 from eagleops.workflows.trend import TrendReport
-
-_TONES = {"steady": "good", "unusual": "warning", "changed": "bad", "too_short": "warning"}
+from eagleops.workflows.trend_view import TONES
 
 
 def page(trend: TrendReport) -> str:
@@ -24,7 +23,7 @@ def page(trend: TrendReport) -> str:
     told: str = (
         templates(__package__)
         .get_template("trend.html.j2")
-        .render(figure=figure, tone=_TONES[trend.drift.state], version=__version__)
+        .render(figure=figure, tone=TONES[trend.drift.state].name.lower(), version=__version__)
     )
     return told
 

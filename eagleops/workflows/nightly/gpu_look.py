@@ -19,7 +19,8 @@ from eagleops.nights.rule import Rule
 from eagleops.workflows.nightly.report import CANNOT_TELL
 
 Facts = Mapping[str, Any]
-# A GPU that does so much works for somebody, wherever that one stands.
+# Of a GPU's time, which NVML tells of the last sixth of a second to a second: one that does so
+# much works for somebody, wherever that one stands.
 AT_WORK_PCT = 5
 # A GPU that was not seen for so long was taken out on purpose.
 MISSED_DAYS = 14

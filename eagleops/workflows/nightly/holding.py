@@ -17,6 +17,8 @@ from eagleops.machine import Machine
 from eagleops.remote import process_table
 from eagleops.workflows.nightly.holder import Holder, living
 
+# The kind of failure that tells of another holder.
+HELD = "held"
 # A lock that is free is had at once; one that is handed over, within five seconds.
 LIMIT_S = 30.0
 LET_GO_S = 10.0
@@ -125,7 +127,7 @@ def _ticks(machine: Machine, facts: Mapping[str, Any]) -> Generator[str, None, N
     except OperationFailed as refusal:
         before = (refusal.data.get("holder") or {}).get("client") or ""
         holder = Holder.parse(before)
-        if refusal.kind != "held" or holder is None or not holder.has_ended():
+        if refusal.kind != HELD or holder is None or not holder.has_ended():
             raise
         yield from _hold(machine, facts, before)
 

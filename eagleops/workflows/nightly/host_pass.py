@@ -11,7 +11,7 @@ import attrs
 from eagleops.errors import EagleError, HostKeyRefused, OperationFailed, Unreachable
 from eagleops.workflows.nightly import changes, commands, looking, serving
 from eagleops.workflows.nightly.clearing import Busy, Clearing
-from eagleops.workflows.nightly.holding import Hold, held
+from eagleops.workflows.nightly.holding import HELD, Hold, held
 from eagleops.workflows.nightly.limits import Ended
 from eagleops.workflows.nightly.report import CANNOT_TELL
 from eagleops.workflows.nightly.restoring import end_launched, put_right
@@ -21,7 +21,6 @@ from eagleops.workflows.nightly.visit import Visit
 # A link that breaks so often in one night is no way to measure.
 TRIES = 3
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 10.0
-HELD = "held"
 
 
 @attrs.define(eq=False)

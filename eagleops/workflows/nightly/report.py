@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -13,7 +13,9 @@ from eagleops.nights.finding import STATES, Finding
 from eagleops.nights.night import Night
 from eagleops.phrases import minute
 from eagleops.view import Cell, Column, Table, Text, Tone, View
-from eagleops.workflows.trend import TrendReport
+
+if TYPE_CHECKING:
+    from eagleops.workflows.trend import TrendReport
 
 TONES = {"pass": Tone.GOOD, "warn": Tone.WARNING, "fail": Tone.BAD, "skip": Tone.DIM}
 # Whether a machine could be reached: what a command ends with status 4 for.

@@ -23,6 +23,7 @@ from eagleops.workflows.launch import LaunchReport
 from eagleops.workflows.nightly import commands
 from eagleops.workflows.nightly.clearing import Busy, Clearing
 from eagleops.workflows.nightly.figures import judge
+from eagleops.workflows.nightly.gpu_look import named
 from eagleops.workflows.nightly.night_log import LAUNCHED
 from eagleops.workflows.nightly.report import CANNOT_TELL
 from eagleops.workflows.nightly.restoring import end_launched, in_the_air
@@ -97,7 +98,7 @@ def tell_busy(visit: Visit, busy: Busy) -> None:
 def _tell_free(visit: Visit, clearing: Clearing, gpus: Collection[int] | None = None) -> None:
     if visit.log.night.finding(visit.host, "busy") is None:
         stopped = ", ".join(clearing.stopped)
-        which = "the GPUs" if gpus is None else f"GPU {', '.join(map(str, gpus))}"
+        which = "the GPUs" if gpus is None else named(gpus)
         told = f"stopped for the night: {stopped}" if stopped else f"nobody uses {which}"
         visit.passed("busy", told)
 

@@ -22,11 +22,10 @@ from eagleops.phrases import some
 from eagleops.process import Process, bystander, judge
 from eagleops.server import ServerFacts
 from eagleops.snapshot import Snapshot, idle_levels, plan_reset
+from eagleops.workflows.nightly.gpu_look import AT_WORK_PCT
 
 # What a night calls its servers: the name of their own profile after it.
 NIGHTLY = "nightly-"
-# Of a GPU's time; NVML tells it of the last sixth of a second to a second.
-AT_WORK_PCT = 5
 MOST_NAMED = 4
 _NAME_LENGTH = 64
 
@@ -212,7 +211,7 @@ def _uuids(processes: Iterable[Process], host: Snapshot) -> set[str | None]:
 
 def _at_work(look: Snapshot, server: str) -> bool:
     mine = {i for p in look.processes if p.server == server for i in p.gpu_devices}
-    return any(gpu.index in mine and (gpu.utilization_pct or 0) > AT_WORK_PCT for gpu in look.gpus)
+    return any(gpu.index in mine and (gpu.utilization_pct or 0) >= AT_WORK_PCT for gpu in look.gpus)
 
 
 def _words(process: Process) -> str:
