@@ -57,7 +57,16 @@ class HostSettings:
     @property
     def address(self) -> str:
         """``user@host:port``, for messages."""
-        return f"{self.user}@{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.user}@{host}:{self.port}"
+
+    @property
+    def words(self) -> str:
+        """It as OpenSSH's client takes it, which would read ``host:port`` as a name.
+
+        By its alias, so that all that ssh_config says of it holds by hand too.
+        """
+        return f"-p {self.port} {self.user}@{self.alias}"
 
 
 def route(address: str, options: SshOptions) -> tuple[HostSettings, ...]:

@@ -128,7 +128,7 @@ class _Login:
         except Exception as error:
             if deadline.passed:
                 raise self._timed_out(deadline) from error
-            raise login_failed(error, self._where, self._settings.address) from error
+            raise login_failed(error, self._where, self._settings.words) from error
         finally:
             watchdog.cancel()
             slots.release()
@@ -198,7 +198,8 @@ class _Login:
             self.transport.close()
 
     def _timed_out(self, deadline: Deadline) -> ConnectFailed:
-        return login_timed_out(deadline.limit_s or 0.0, self._where, self._settings.address)
+        limit_s, settings = deadline.limit_s or 0.0, self._settings
+        return login_timed_out(limit_s, self._where, settings.address, settings.words)
 
 
 def _quicken(sock: Any) -> None:

@@ -15,11 +15,11 @@ from paramiko import auth_strategy, buffered_pipe, ssh_exception
 from eagleops.errors import ConnectFailed, LinkLost, Unreachable
 
 _KEYS_WAY_OUT = (
-    "Try it by hand: ssh -v {address}. Is the key in the agent (ssh-add -l), or named as "
+    "Try it by hand: ssh -v {words}. Is the key in the agent (ssh-add -l), or named as "
     "IdentityFile in ssh_config?"
 )
-_NETWORK_WAY_OUT = "Is the machine up, and is this its address? Try it by hand: ssh -v {address}."
-_SERVER_WAY_OUT = "Try it by hand: ssh -v {address}."
+_NETWORK_WAY_OUT = "Is the machine up, and is this its address? Try it by hand: ssh -v {words}."
+_SERVER_WAY_OUT = "Try it by hand: ssh -v {words}."
 
 # Every exception class that Paramiko can raise while a connection is made: what to say
 # ({error} is its own text), and the way out. A test compares the keys with Paramiko's classes.
@@ -71,8 +71,14 @@ LOGIN_ERRORS: Mapping[type[BaseException], tuple[str, str]] = {
 LINK_ERRORS = (paramiko.SSHException, EOFError, OSError)
 
 
-def login_failed(error: BaseException, where: str, address: str) -> Unreachable:
-    """``error`` of a login as one of ours: nothing ran over there."""
+def login_failed(error: BaseException, where: str, words: str) -> Unreachable:
+    """``error`` of a login as one of ours: nothing ran over there.
+
+    Args:
+        error: What Paramiko or the socket raised.
+        where: The machine, as hosts.yaml calls it.
+        words: It as OpenSSH's client takes it, ``-p port user@host``.
+    """
     if isinstance(error, Unreachable):
         return error
     for kind in type(error).__mro__:
@@ -81,18 +87,18 @@ def login_failed(error: BaseException, where: str, address: str) -> Unreachable:
             return ConnectFailed(
                 problem=problem.format(error=error),
                 where=where,
-                way_out=way_out.format(address=address),
+                way_out=way_out.format(words=words),
                 host=where,
             )
     raise error
 
 
-def login_timed_out(limit_s: float, where: str, address: str) -> ConnectFailed:
+def login_timed_out(limit_s: float, where: str, address: str, words: str) -> ConnectFailed:
     """A login that was not done in time: nothing ran over there."""
     return ConnectFailed(
         problem=f"no login to {address} within {limit_s:g} s",
         where=where,
-        way_out=_NETWORK_WAY_OUT.format(address=address),
+        way_out=_NETWORK_WAY_OUT.format(words=words),
         host=where,
     )
 

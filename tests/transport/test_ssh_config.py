@@ -1,5 +1,6 @@
 """ssh_config for one host: OpenSSH's reading of it, and Paramiko's where no ssh is installed."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,25 @@ def test_what_the_address_says_wins(reader, options):
     """User and port of the address win over ssh_config's."""
     text = "Host llm\n  HostName 192.0.2.174\n  Port 2222\n  User ml\n"
     assert settings("root@llm:22", options(text)).address == "root@192.0.2.174:22"
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("llm", "-p 2222 ml@llm"),
+        ("root@llm:22", "-p 22 root@llm"),
+        ("root@[2001:db8::6]:22", "-p 22 root@2001:db8::6"),
+    ],
+)
+def test_what_is_told_to_be_tried_by_hand_is_what_is_tried(options, address, words):
+    """OpenSSH's client reads the words of a message as the same user, host and port."""
+    there = options("Host llm\n  HostName 192.0.2.174\n  Port 2222\n  User ml\n")
+    found = settings(address, there)
+    assert found.words == words
+    asked = ["ssh", "-F", there.config_file, "-G", *words.split()]
+    dump = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert f"hostname {found.host}" in dump
+    assert {f"user {found.user}", f"port {found.port}"} <= set(dump)
 
 
 def test_what_only_openssh_reads_is_read(options, tmp_path):

@@ -85,7 +85,7 @@ def made(kind):
 @pytest.mark.parametrize("kind", LOGIN_ERRORS, ids=lambda kind: kind.__name__)
 def test_each_becomes_a_connection_error_with_a_way_out(kind):
     """Whatever breaks a login, nothing ran: where, what and the way out are told."""
-    error = login_failed(made(kind), "llm", "root@192.0.2.6:22")
+    error = login_failed(made(kind), "llm", "-p 22 root@192.0.2.6")
     assert isinstance(error, ConnectFailed)
     assert (error.where, error.host) == ("llm", "llm")
     assert error.problem
@@ -95,30 +95,32 @@ def test_each_becomes_a_connection_error_with_a_way_out(kind):
 
 def test_a_subclass_is_mapped_as_its_nearest_relative():
     """A reset connection is an OSError that says so itself."""
-    error = login_failed(ConnectionResetError(104, "Connection reset by peer"), "llm", "root@h:22")
+    error = login_failed(
+        ConnectionResetError(104, "Connection reset by peer"), "llm", "-p 22 root@h"
+    )
     assert str(error) == (
         "llm: [Errno 104] Connection reset by peer\n"
-        "Is the machine up, and is this its address? Try it by hand: ssh -v root@h:22."
+        "Is the machine up, and is this its address? Try it by hand: ssh -v -p 22 root@h."
     )
 
 
 def test_our_own_errors_pass():
     """A refused host key, raised from inside of Paramiko, comes out as it is."""
     refused = HostKeyRefused(problem="no", where="llm")
-    assert login_failed(refused, "llm", "root@h:22") is refused
+    assert login_failed(refused, "llm", "-p 22 root@h") is refused
 
 
 def test_a_mistake_of_our_own_is_not_dressed_up():
     """What no login can raise is a bug, and stays visible as one."""
     with pytest.raises(KeyError):
-        login_failed(KeyError("bug"), "llm", "root@h:22")
+        login_failed(KeyError("bug"), "llm", "-p 22 root@h")
 
 
 def test_a_login_that_takes_too_long_says_so():
     """A login over its limit is a connection error: nothing ran, the outcome is known."""
-    assert str(login_timed_out(15.0, "llm", "root@192.0.2.6:22")) == (
+    assert str(login_timed_out(15.0, "llm", "root@192.0.2.6:22", "-p 22 root@192.0.2.6")) == (
         "llm: no login to root@192.0.2.6:22 within 15 s\n"
-        "Is the machine up, and is this its address? Try it by hand: ssh -v root@192.0.2.6:22."
+        "Is the machine up, and is this its address? Try it by hand: ssh -v -p 22 root@192.0.2.6."
     )
 
 

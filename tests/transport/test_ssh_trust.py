@@ -120,8 +120,8 @@ def test_a_key_that_the_server_does_not_take_is_a_connection_error(sshd, ssh_key
         transport.run(["true"], timeout_s=LIMIT_S)
     assert str(refused.value) == (
         f"{sshd.address}: the server accepted none of the keys\n"
-        f"Try it by hand: ssh -v {sshd.address}. Is the key in the agent (ssh-add -l), or named "
-        "as IdentityFile in ssh_config?"
+        f"Try it by hand: ssh -v -p {sshd.port} {sshd.user}@127.0.0.1. Is the key in the agent "
+        "(ssh-add -l), or named as IdentityFile in ssh_config?"
     )
 
 
@@ -169,7 +169,8 @@ def test_nobody_listens(sshd):
         SshTransport(address, options=sshd.options()).run(["true"], timeout_s=LIMIT_S)
     assert str(refused.value) == (
         f"{address}: Unable to connect to port 1 on 127.0.0.1\n"
-        f"Is the machine up, and is this its address? Try it by hand: ssh -v {address}."
+        "Is the machine up, and is this its address? "
+        f"Try it by hand: ssh -v -p 1 {sshd.user}@127.0.0.1."
     )
 
 
