@@ -55,7 +55,9 @@ def bounds(test: ast.FunctionDef) -> Iterator[float]:
 
 def hasty(text: str) -> list[str]:
     """The tests of a file that would fail on a busy machine."""
-    return [test.name for test in unmeasured(text) if any(bound < PATIENCE_S for bound in bounds(test))]
+    return [
+        test.name for test in unmeasured(text) if any(bound < PATIENCE_S for bound in bounds(test))
+    ]
 
 
 def test_a_test_that_does_not_measure_time_is_patient() -> None:
