@@ -22,6 +22,8 @@ With every part required (``EAGLEOPS_REQUIRE_PARTS=1``) a skip fails: see parts.
 ``make_container``
     ``make_container(mounts={host_path: "/place/inside"}, settings=[...], start=True)`` for
     one of this test's own; stopped and removed after it.
+``small_disk``
+    A folder on a file system of 1 MiB.
 ``way``
     A transport, for each of local, ssh, and ssh + pct: a test that asks for it runs three
     times.
@@ -44,6 +46,7 @@ import pytest
 
 from eagleops.transport.base import Transport
 from eagleops.transport.local import LocalTransport
+from parts import disk
 from parts.container import Container
 from parts.leftovers import remove_leftovers
 from parts.netns import NetworkNamespace
@@ -177,6 +180,13 @@ def make_container(
     yield make
     for container in made:
         container.stop()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 1 MiB for this test alone."""
+    with disk.mounted(tmp_path / "disk") as folder:
+        yield folder
 
 
 @pytest.fixture(params=["local", "ssh", "ssh+pct"])

@@ -220,23 +220,6 @@ def test_a_read_only_ledger_can_be_read(path: Path, make_run, whose: str) -> Non
     assert shown.returncode == 0
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 1 MiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    if mounted.returncode:
-        needs.cannot(f"no tmpfs can be mounted here: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
-
-
 def endless_runs(ledger: Ledger, make_run) -> Iterator[int]:
     """Records one run after another."""
     while True:

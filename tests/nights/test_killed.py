@@ -7,14 +7,12 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from eagleops.errors import NightsError, NightsHeld
 from eagleops.nights.store import NightStore
-from parts import needs
 from parts.poll import until
 
 SUITE = "default"
@@ -191,23 +189,6 @@ def test_two_clients_that_share_a_store_lose_nothing(store) -> None:
     assert store.unfinished(SUITE, 60, "2026-10-01T00:00:00Z").uuid == "00000001"
     assert len(list(store.folder_of(SUITE).glob("*.json"))) == 2
     assert store.notice == ""
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 1 MiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    if mounted.returncode:
-        needs.cannot(f"no tmpfs can be mounted: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
 
 
 def test_a_full_disk_costs_the_new_night_alone(small_disk: Path, make_night) -> None:

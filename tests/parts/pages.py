@@ -57,3 +57,16 @@ def contrast(one: str, other: str) -> float:
     """The contrast of two colours, from 1 to 21."""
     high, low = sorted((luminance(one), luminance(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)
+
+
+def faint(colours: dict[str, str]) -> list[str]:
+    """Those that cannot be told from the paper or a card: WCAG asks for 4.5 to 1."""
+    spoken = set(colours) - {"paper", "card", "grid"}
+    grounds = (colours["paper"], colours["card"])
+    return [name for name in spoken if min(contrast(colours[name], on) for on in grounds) < 4.5]
+
+
+def own_colours(text: str) -> set[str]:
+    """The colours of its drawings that are not the page's."""
+    drawn = " ".join(re.findall(r"<svg.*?</svg>", text, re.DOTALL))
+    return set(re.findall(r"#[0-9a-f]{6}\b", drawn))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,25 +95,12 @@ def title(pid: int) -> str:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Place]:
+def cramped(tmp_path: Path, small_disk: Path) -> Iterator[Place]:
     """This machine with its state on a disk of 1 MiB."""
-    needs.root("mounting a small disk")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(disk)],
-        check=False,
-        capture_output=True,
-    )
-    if mounted.returncode:
-        needs.cannot(f"no tmpfs can be mounted here: {mounted.stderr.decode().strip()}")
     place = local_place(tmp_path, LocalTransport())
-    place.state_home, place.seen_home = str(disk / "state"), disk / "state"
-    try:
-        yield place
-        place.close()
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
+    place.state_home, place.seen_home = str(small_disk / "state"), small_disk / "state"
+    yield place
+    place.close()
 
 
 def fill(folder: Path) -> None:
@@ -127,45 +113,45 @@ def fill(folder: Path) -> None:
             return
 
 
-def test_a_full_disk_does_not_swallow_an_exit_status(small_disk) -> None:
+def test_a_full_disk_does_not_swallow_an_exit_status(cramped) -> None:
     """The room for it was taken when there was some; stop works too."""
-    session = small_disk.session()
-    launch = small_disk.launch(["bash", "-c", "read -t 600 < <(sleep 600); exit 9"])
-    mark = small_disk.mark("trapped")
+    session = cramped.session()
+    launch = cramped.launch(["bash", "-c", "read -t 600 < <(sleep 600); exit 9"])
+    mark = cramped.mark("trapped")
     script = f"trap 'exit 9' TERM; echo > {mark}; sleep 600 & wait"
-    dies = small_disk.launch(["bash", "-c", script])
+    dies = cramped.launch(["bash", "-c", script])
     session.call("spawn", name="a", launch=launch)
     session.call("spawn", name="b", launch=dies)
     assert until(lambda: states(session)["a"] == states(session)["b"] == "ready")
-    until((small_disk.seen_marks / "trapped").exists)
-    fill(small_disk.seen_home)
+    until((cramped.seen_marks / "trapped").exists)
+    fill(cramped.seen_home)
 
     assert session.call("stop", name="a", grace_s=1)["left"] == []
     stopped = session.call("stop", name="b", grace_s=60)["server"]
 
     assert (stopped["state"], stopped["exit_status"], stopped["signal"]) == ("exited", 9, None)
     assert states(session) == {"a": "exited", "b": "exited"}
-    record = (small_disk.folder("b") / "exit.json").read_text()
+    record = (cramped.folder("b") / "exit.json").read_text()
     assert json.loads(record)["exit_status"] == 9
 
 
-def test_a_launch_on_a_full_disk_is_refused_without_a_trace(small_disk) -> None:
+def test_a_launch_on_a_full_disk_is_refused_without_a_trace(cramped) -> None:
     """The reason is the disk's, and no process is left."""
-    session = small_disk.session()
-    session.call("spawn", name="a", launch=small_disk.launch(["true"]))
+    session = cramped.session()
+    session.call("spawn", name="a", launch=cramped.launch(["true"]))
     until(lambda: states(session) == {"a": "exited"})
-    before = sorted(str(path) for path in small_disk.folder("a").rglob("*"))
-    fill(small_disk.seen_home)
+    before = sorted(str(path) for path in cramped.folder("a").rglob("*"))
+    fill(cramped.seen_home)
 
     for name in ("a", "new"):
         with pytest.raises(OperationFailed) as refused:
-            session.call("spawn", name=name, launch=small_disk.launch(["sleep", "600"]))
+            session.call("spawn", name=name, launch=cramped.launch(["sleep", "600"]))
         assert refused.value.kind == "spawn_failed"
         assert refused.value.problem.endswith("No space left on device")
 
-    assert sorted(str(path) for path in small_disk.folder("a").rglob("*")) == before
-    assert not small_disk.folder("new").exists()
-    assert of_launches(small_disk.launch_ids, small_disk.state_home) == []
+    assert sorted(str(path) for path in cramped.folder("a").rglob("*")) == before
+    assert not cramped.folder("new").exists()
+    assert of_launches(cramped.launch_ids, cramped.state_home) == []
 
 
 def test_a_supervisor_that_dies_at_once_leaves_a_server_on_record(place, session) -> None:
