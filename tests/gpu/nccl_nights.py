@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from main_job import free_port
-from nights import HOLDER, night, run, verdict
+from main_job import free_port, run
+from nights import HOLDER, night, verdict, write_inventory
 
 
 def main() -> int:
@@ -66,18 +66,7 @@ def write(folder: Path, port: int, ranks: int) -> None:
         "env": {"NCCL_NVLS_ENABLE": "0", "NCCL_CONF_FILE": str(folder / "nccl.conf")},
         "inherit": ["LD_LIBRARY_PATH", "CUDA_HOME"],
     }
-    suite = {
-        "hosts": ["here"],
-        "profiles": ["loop"],
-        "measure": {"runs": 3, "tokens": 256, "warmups": 2},
-    }
-    inventory = {
-        "defaults": {"host": "here", "profile": "loop"},
-        "hosts": {"here": {"transport": "local", "python": sys.executable, "idle_mib": 1024}},
-        "profiles": {"loop": profile},
-        "nightly": {"default": suite},
-    }
-    (folder / "hosts.yaml").write_text(json.dumps(inventory))
+    write_inventory(folder, profile)
 
 
 if __name__ == "__main__":

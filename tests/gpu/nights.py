@@ -176,16 +176,20 @@ def write(folder: Path, port: int, layers: int) -> None:
         "env": {"LAYERS": str(layers)},
         "inherit": ["LD_LIBRARY_PATH", "CUDA_HOME"],
     }
+    torch = {
+        "run": [sys.executable, "-c", "import torch; print(torch.__version__)"],
+        "stdout": r"^\d+\.\d+",
+    }
+    write_inventory(folder, profile, commands={"torch": torch})
+
+
+def write_inventory(folder: Path, profile: dict[str, Any], **more: Any) -> None:
+    """The inventory of one profile on this machine, and of nights with that much more to check."""
     suite = {
         "hosts": ["here"],
         "profiles": ["loop"],
         "measure": {"runs": 3, "tokens": 256, "warmups": 2},
-        "commands": {
-            "torch": {
-                "run": [sys.executable, "-c", "import torch; print(torch.__version__)"],
-                "stdout": r"^\d+\.\d+",
-            }
-        },
+        **more,
     }
     inventory = {
         "defaults": {"host": "here", "profile": "loop"},
