@@ -29,6 +29,7 @@ from invoke.context import Context
 from invoke.exceptions import Exit
 from invoke.tasks import Task, task
 
+from eagleops.errors import UsageError
 from eagleops.tasks import numbers, streams
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def command(
         name = body.__name__.replace("_", "-")
 
         def run(
-            _context: Context,
+            context: Context,
             *,
             json: bool = False,
             inventory: str | None = None,
@@ -118,7 +119,8 @@ def command(
             **flags: Any,
         ) -> None:
             call = Call(name, json, inventory)
-            _run(call, body, lambda: _read(body, groups or {}, flags), debug=debug)
+            dry = bool(context.config.run.dry)
+            _run(call, body, lambda: _read(body, groups or {}, flags, dry=dry), debug=debug)
 
         run.__doc__ = body.__doc__
         run.__name__ = body.__name__
@@ -149,9 +151,14 @@ def _signature(
 
 
 def _read(
-    body: Command, groups: Mapping[str, type[Any]], flags: Mapping[str, Any]
+    body: Command, groups: Mapping[str, type[Any]], flags: Mapping[str, Any], *, dry: bool
 ) -> dict[str, Any]:
     """What the command is called with: its numbers as numbers, its groups as objects."""
+    if dry:
+        raise UsageError(
+            problem="Invoke's --dry echoes shell commands, and this is none: it would be done",
+            way_out="reset-gpus, compare, reproduce and nightly have --dry-run.",
+        )
     own, read = dict(flags), {}
     for parameter, kind in groups.items():
         names = inspect.signature(kind).parameters

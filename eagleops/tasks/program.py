@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
+import re
 import sys
 from collections.abc import Iterator
 from typing import NoReturn
 
 from invoke.exceptions import ParseError
+from invoke.parser.context import ParserContext
 from invoke.program import Program
 
 from eagleops._version import __version__
@@ -17,13 +20,30 @@ from eagleops.tasks import streams
 USAGE = 2
 INTERRUPTED = 130
 _WAY_OUT = "See: eagleops --list, eagleops --help TASK"
+# Invoke's others rule shell commands that a task has it run, and none of these tasks does. It
+# takes them anywhere, so that `reset-gpus --dry` would be no slip of the hand, and would kill.
+_CORE_FLAGS = frozenset(
+    ("complete", "debug", "help", "list", "list-format", "print-completion-script", "version")
+)
 
 
 class EagleProgram(Program):
-    """Invoke's program, with this package's exit status for a usage error.
+    """Invoke's program, with this package's exit status for a usage error, and fewer flags.
 
     Invoke ends with 1 for it, which here means that a check failed.
     """
+
+    @property
+    def initial_context(self) -> ParserContext:
+        """The flags that are no task's."""
+        return ParserContext(args=[one for one in self.core_args() if one.name in _CORE_FLAGS])
+
+    def parse_core_args(self) -> None:
+        """Reads them; Invoke looks for the values of the others too."""
+        super().parse_core_args()
+        for one in self.core_args():
+            if one.name not in _CORE_FLAGS:
+                self.core[0].add_arg(one)
 
     def parse_core(self, argv: list[str] | None) -> None:
         """Reads the core flags."""
@@ -54,8 +74,19 @@ def _interrupted() -> NoReturn:
     sys.exit(INTERRUPTED)
 
 
+def _way_out(error: ParseError) -> str:
+    """The name that was meant, if one is near, and where all of them are."""
+    from eagleops.tasks import namespace
+
+    unknown = re.fullmatch(r"No idea what '(.+)' is!", str(error))
+    task = error.context if error.context and error.context.name else None
+    known = task.flags if task else namespace.task_names
+    near = difflib.get_close_matches(unknown[1] if unknown else "", known, n=1)
+    return f"Did you mean {near[0]}? {_WAY_OUT}" if near else _WAY_OUT
+
+
 def _usage(error: ParseError) -> NoReturn:
-    told = f"error: {error}\n{_WAY_OUT}"
+    told = f"error: {error}\n{_way_out(error)}"
     if "--json" in sys.argv:
         try:
             print(_document(error), flush=True)  # noqa: T201
@@ -71,7 +102,7 @@ def _document(error: ParseError) -> str:
     from eagleops.errors import UsageError
     from eagleops.render.console import error_document
 
-    told = UsageError(problem=str(error), way_out=_WAY_OUT)
+    told = UsageError(problem=str(error), way_out=_way_out(error))
     return error_document((error.context and error.context.name) or "", told)
 
 

@@ -54,6 +54,54 @@ def test_every_document_says_what_it_is(commands: Commands, command: str) -> Non
     assert document["host"] == "sim"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["reset-gpus", "--dry"],
+        ["--dry", "reset-gpus"],
+        ["stop", "-R"],
+        ["stop", "--warn-only"],
+        ["launch", "--command-timeout", "5"],
+    ],
+)
+def test_a_flag_that_would_do_nothing_is_refused(commands: Commands, words: list[str]) -> None:
+    """What rules Invoke's own shell commands alone is no flag here: all would be done anyway."""
+    answer = commands(*words)
+
+    assert answer.exit_status == 2, answer.stdout
+    assert answer.stderr.startswith("error: No idea what '-")
+    assert commands("status", "--json").document["servers"] == []
+    assert "--dry " not in commands("--help").stdout
+
+
+def test_invoke_s_own_dry_run_is_refused_too(
+    commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a checkout Invoke takes --dry: the task says that it would do its work, and does not."""
+    monkeypatch.setenv("INVOKE_RUN_DRY", "1")
+    answer = commands("launch")
+    monkeypatch.delenv("INVOKE_RUN_DRY")
+
+    assert answer.exit_status == 2
+    assert "--dry-run" in answer.stderr
+    assert commands("status", "--json").document["servers"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["reset-gpus", "--dry"], "--dry-run"),
+        (["launch", "--prof", "baseline"], "--profile"),
+        (["lanch"], "launch"),
+    ],
+)
+def test_a_slip_of_the_hand_is_told_what_was_meant(
+    commands: Commands, words: list[str], meant: str
+) -> None:
+    """The nearest flag of the task, or the nearest task."""
+    assert f"Did you mean {meant}? See: eagleops --list" in commands(*words).stderr
+
+
 def test_secrets_reach_no_output_and_no_file(commands: Commands) -> None:
     """The value of HF_TOKEN reaches its server, and no stream, no document and no state file."""
     answers = [
