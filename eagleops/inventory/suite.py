@@ -23,6 +23,8 @@ from eagleops.profile.values import frozen_mapping, shown_argv
 Busy = Literal["skip", "wait", "force"]
 Shape = Literal["json", "slack"]
 DIGEST_DIGITS = 6
+# The kind of a check whose severity stands with what is checked.
+COMMAND = "command"
 
 
 @attrs.frozen(kw_only=True)
@@ -190,13 +192,15 @@ class SuiteEntry:
 
         Args:
             check: Its kind, or its whole name: what ``speed:eagle3-2step`` says comes over what
-                ``speed`` says, key by key.
+                ``speed`` says, key by key; and what a command says of itself over both.
 
         Raises:
             KeyError: if there is no such kind.
         """
-        kind = check.partition(SEPARATOR)[0]
-        said = (self.checks.get(check, CheckEntry()), self.checks.get(kind, CheckEntry()))
+        kind, _, subject = check.partition(SEPARATOR)
+        command = self.commands.get(subject) if kind == COMMAND else None
+        own = CheckEntry(severity=None if command is None else command.severity)
+        said = (own, self.checks.get(check, CheckEntry()), self.checks.get(kind, CheckEntry()))
         return Rule.of(
             kind,
             severity=next((one.severity for one in said if one.severity is not None), None),

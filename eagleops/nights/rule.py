@@ -70,14 +70,14 @@ def asked(
     A kind that finds its subjects on the host (``doctor:ptrace``) stands for all of them.
 
     Args:
-        rule: The suite's rule of a kind.
+        rule: The suite's rule of a check, by its whole name.
         profiles: Those that it launches.
-        commands: The names of its own commands, those that are off left out.
+        commands: The names of its own commands.
     """
     subjects = {"host": ("",), "profile": tuple(profiles), "command": tuple(commands)}
-    return tuple(
+    every = (
         f"{kind.id}{SEPARATOR}{subject}" if subject else kind.id
         for kind in KINDS.values()
-        if rule(kind.id).on
         for subject in subjects[kind.of]
     )
+    return tuple(check for check in every if rule(check).on)

@@ -211,6 +211,22 @@ def test_a_rule_is_the_whole_name_s_then_the_kind_s_then_the_catalogue_s(suite) 
     assert read.rule("doctor:ptrace").severity == "fail"
     assert (read.rule("disk").severity, read.rule("disk").limit) == ("warn", 1)
     assert read.rule("pin").limit == KINDS["pin"].limit
+
+
+@pytest.mark.parametrize("kind", ["warn", "fail", "off"])
+def test_what_a_command_says_of_itself_is_its_rule(suite, kind) -> None:
+    """Over what `checks` says of all commands, which holds for those that say nothing."""
+    read = suite(f"""
+        checks: {{command: {kind}}}
+        commands:
+          warns: {{run: [echo], severity: warn}}
+          fails: {{run: [echo], severity: fail}}
+          never: {{run: [echo], severity: off}}
+          plain: {{run: [echo]}}
+    """)
+
+    severities = [read.rule(f"command:{name}").severity for name in read.commands]
+    assert severities == ["warn", "fail", "off", kind]
     with pytest.raises(KeyError):
         read.rule("disc")
 

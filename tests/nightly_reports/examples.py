@@ -109,8 +109,8 @@ def trend(
     return TrendReport(series=series, drift=drift, stories=tuple(stories), ledger="ledger.db")
 
 
-def _rule(kind: str) -> Rule:
-    return Rule.of(kind)
+def _rule(check: str) -> Rule:
+    return Rule.of(check.partition(":")[0])
 
 
 def _of_host(number: int, host: str) -> Iterator[Finding]:

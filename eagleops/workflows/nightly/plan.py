@@ -9,13 +9,12 @@ import attrs
 
 from eagleops.errors import UsageError
 from eagleops.inventory import ContainerEntry, HostEntry, Inventory
-from eagleops.inventory.suite import ProfileCheck, SuiteEntry
+from eagleops.inventory.suite import COMMAND, ProfileCheck, SuiteEntry
 from eagleops.nights.catalogue import KINDS
 from eagleops.nights.finding import SEPARATOR
 from eagleops.nights.rule import asked
 from eagleops.profile import Profile
 from eagleops.view import Column, Table, Text, Tone, View
-from eagleops.workflows.nightly.commands import names as names_of
 from eagleops.workflows.record import secrets_of
 from eagleops.workflows.secrets import webhook_secrets
 
@@ -113,14 +112,12 @@ class NightPlan:
     def _ruled(self, check: str) -> dict[str, Any]:
         kind, _, subject = check.partition(SEPARATOR)
         rule = self.suite.rule(check)
-        severity: str = rule.severity
         limit, unit = rule.limit, rule.kind.unit
-        command = self.suite.commands.get(subject) if kind == "command" else None
+        command = self.suite.commands.get(subject) if kind == COMMAND else None
         if command is not None:
-            severity = command.severity or severity
             limit = command.lowest if command.lowest is not None else command.highest
             unit = command.unit
-        return {"severity": severity, "limit": limit, "unit": unit}
+        return {"severity": rule.severity, "limit": limit, "unit": unit}
 
     def _manners(self) -> str:
         suite = self.suite
@@ -173,7 +170,7 @@ def plan_night(inventory: Inventory, suite: SuiteEntry, hosts: Sequence[str] = (
             )
     names = tuple(name for name in every if name in chosen or not chosen)
     profiles = tuple((check, inventory.profile(check.profile)) for check in suite.profiles)
-    checks = asked(suite.rule, [check.profile for check in suite.profiles], names_of(suite))
+    checks = asked(suite.rule, [check.profile for check in suite.profiles], suite.commands)
     return NightPlan(
         inventory=inventory,
         suite=suite,
