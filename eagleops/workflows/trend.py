@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from eagleops.drift.metrics import METRICS, Metric, metric_of
 from eagleops.drift.reference import LIMIT_PCT, Against, against
 from eagleops.drift.series import THROTTLED_PCT, Point, Series, series_of
 from eagleops.errors import UsageError
+from eagleops.inventory.problems import nearest
 from eagleops.ledger import Header, Ledger, Run
 from eagleops.ledger.diff import Change, RunDiff, diff
 from eagleops.view import View
@@ -215,13 +216,22 @@ def _nothing(ledger: Ledger, metric: Metric, profile: str, host: str) -> UsageEr
         way_out = "It was measured without one: only a server that speculates has it."
     else:
         told = ", ".join(f"{one} on {where}" for one, where in [*known][:MOST_NAMED])
-        way_out = f"These have runs: {told}. " if told else ""
-        way_out += f"Measure it: eagleops launch --profile {profile} --host {host}, eagleops bench."
+        near = _near(profile, [one for one, _ in known]) or _near(host, [on for _, on in known])
+        way_out = f"{near} " if near else ""
+        way_out += f"These have runs: {told}. " if told else ""
+        way_out += f"{'Else measure' if near else 'Measure'} it: "
+        way_out += f"eagleops launch --profile {profile} --host {host}, eagleops bench."
     return UsageError(
         problem=f"no run of {profile} on {host} has the figure {metric.name} ({metric.words})",
         where=str(ledger.path),
         way_out=way_out,
     )
+
+
+def _near(name: str, known: Sequence[str]) -> str:
+    """A question for who may have mistyped a name; empty for one that is known, or near none."""
+    asked = nearest(name, dict.fromkeys(known), "")
+    return asked if name not in known and asked.endswith("?") else ""
 
 
 def _pinned(ledger: Ledger, metric: Metric, pin: int | str) -> Run:

@@ -223,6 +223,24 @@ def test_where_nothing_was_measured_the_error_says_what_was(ledger: Ledger) -> N
     assert "only a server that speculates" in plain.value.way_out
 
 
+@pytest.mark.parametrize(
+    ("profile", "host", "meant"),
+    [("basline", "box", "baseline"), ("baseline", "bx", "box"), ("Baseline", "sim", "baseline")],
+)
+def test_a_name_that_is_nearly_one_is_asked_for_first(
+    ledger: Ledger, profile: str, host: str, meant: str
+) -> None:
+    """Whoever mistyped a profile or a host is not sent to launch it; that stands last."""
+    ledger.add(run_of(1))
+
+    with pytest.raises(UsageError) as nothing:
+        trend(ledger.path, profile, host)
+    assert nothing.value.way_out == (
+        f"Did you mean {meant}? These have runs: baseline on box. "
+        f"Else measure it: eagleops launch --profile {profile} --host {host}, eagleops bench."
+    )
+
+
 def test_a_pin_that_is_none_is_an_error(ledger: Ledger) -> None:
     """No such run, and a run that was never measured."""
     ledger.add(run_of(1))
