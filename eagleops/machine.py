@@ -34,14 +34,14 @@ class Machine:
     """
 
     name: str
-    entry: HostEntry | ContainerEntry
-    transport: Transport
-    options: Mapping[str, Any] = attrs.field(factory=dict)
-    launch_env: Mapping[str, str] = attrs.field(factory=dict)
-    outer: Machine | None = None
-    pulse: Pulse = no_pulse
-    _idle: list[Session] = attrs.field(factory=list, init=False)
-    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    entry: HostEntry | ContainerEntry = attrs.field(repr=False)
+    transport: Transport = attrs.field(repr=False)
+    options: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+    launch_env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    outer: Machine | None = attrs.field(default=None, repr=False)
+    pulse: Pulse = attrs.field(default=no_pulse, repr=False)
+    _idle: list[Session] = attrs.field(factory=list, init=False, repr=False)
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False, repr=False)
 
     @property
     def where(self) -> str:

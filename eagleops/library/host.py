@@ -36,8 +36,8 @@ class Host:
     """
 
     machine: Machine
-    ledger: Path | None = None
-    inventory: Inventory | None = None
+    ledger: Path | None = attrs.field(default=None, repr=False)
+    inventory: Inventory | None = attrs.field(default=None, repr=False)
 
     @property
     def name(self) -> str:

@@ -25,8 +25,8 @@ class Library:
     As a context manager it closes its connections at the end.
     """
 
-    inventory: Inventory
-    _fleet: Fleet = attrs.field(init=False)
+    inventory: Inventory = attrs.field(repr=lambda inventory: repr(inventory.file))
+    _fleet: Fleet = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         self._fleet = Fleet(self.inventory)

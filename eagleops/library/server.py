@@ -38,8 +38,8 @@ class Server:
 
     machine: Machine
     name: str
-    report: LaunchReport | None = None
-    ledger: Path | None = None
+    report: LaunchReport | None = attrs.field(default=None, repr=False)
+    ledger: Path | None = attrs.field(default=None, repr=False)
 
     def facts(self) -> ServerFacts:
         """What its state folder and its processes say now.

@@ -32,7 +32,8 @@ class LocalTransport:
     """
 
     where: str = "this machine"
-    env: Mapping[str, str] | Mapping[bytes, bytes] | None = None
+    # No repr: a person's environment has their tokens in it.
+    env: Mapping[str, str] | Mapping[bytes, bytes] | None = attrs.field(default=None, repr=False)
 
     def open(self, argv: Argv, *, timeout_s: float | None = None) -> Channel:  # noqa: ARG002
         """As :meth:`eagleops.transport.base.Transport.open`; starting takes no time here.

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import eagleops
+from eagleops.library import Server
 
 
 def documented_names(text: str) -> set[str]:
@@ -61,3 +62,33 @@ def test_the_readme_uses_public_names_alone(checkout: Path) -> None:
     readme = (checkout / "README.md").read_text(encoding="utf-8")
 
     assert documented_names(readme) - set(eagleops.__all__) == set()
+
+
+def test_what_a_prompt_shows_is_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``>>> box`` is one short line, and shows nothing of the environment that it was typed in."""
+    monkeypatch.setenv("HF_TOKEN", "hf_never_shown")
+    file = tmp_path / "hosts.yaml"
+    file.write_text(
+        "hosts:\n"
+        f"  sim: {{transport: sim, sim: {{directory: {tmp_path}/box}}}}\n"
+        "  here: {transport: local}\n"
+        "profiles: {small: {engine: sglang, model: /m, env: {HF_TOKEN: hf_never_shown}}}\n"
+    )
+
+    with eagleops.load(file) as library:
+        hosts = [library.host("sim"), library.host("here")]
+        servers = [Server(host.machine, "small") for host in hosts]
+        machines = [host.machine for host in hosts]
+        shown = [repr(one) for one in (library, *hosts, *servers, *machines)]
+        ways = [repr(machine.transport) for machine in machines]
+
+    assert shown == [
+        f"Library(inventory='{file}')",
+        "Host(machine=Machine(name='sim'))",
+        "Host(machine=Machine(name='here'))",
+        "Server(machine=Machine(name='sim'), name='small')",
+        "Server(machine=Machine(name='here'), name='small')",
+        "Machine(name='sim')",
+        "Machine(name='here')",
+    ]
+    assert "hf_never_shown" not in "".join([*shown, *ways])
