@@ -217,9 +217,11 @@ def test_an_unknown_engine_is_told(profile) -> None:
 
 names = st.from_regex(r"[a-z][a-z0-9]{0,8}(-[a-z0-9]{1,8}){0,2}", fullmatch=True)
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
+# Before Python 3.13 argparse takes that for the end of the flags, even behind `=`.
+values = texts.filter(lambda text: text != "--") | st.integers().map(str)
 
 
-@given(st.dictionaries(names, texts | st.integers().map(str), min_size=1, max_size=5))
+@given(st.dictionaries(names, values, min_size=1, max_size=5))
 def test_argparse_reads_back_every_value(args) -> None:
     """Whatever a value holds, the engine's own kind of parser sees it unchanged."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)

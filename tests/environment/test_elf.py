@@ -23,12 +23,12 @@ from eagleops.remote.program_image import parse_auxv
 from environment.programs import c_worker, running, stripped
 from parts.poll import until
 
-# A thousand times what reading a real process takes.
+# A thousand times what reading a real process takes, and of the processor's time.
 MOST_READS = 60_000
-MOST_S = 5.0
+MOST_BUSY_S = 5.0
 
 
-@attrs.define
+@attrs.define(repr=False)
 class Image:
     """What a real process showed to the reading: pages by address, and which bytes counted."""
 
@@ -112,10 +112,10 @@ def test_the_recorded_memory_is_read_as_the_process_was(image: Image) -> None:
 
 def outcome(reading: Callable[[], object]) -> None:
     """Runs it: a result or a CannotRead, within bounds."""
-    started = time.monotonic()
+    busy_s = time.process_time()
     with contextlib.suppress(CannotRead):
         reading()
-    assert time.monotonic() - started < MOST_S
+    assert time.process_time() - busy_s < MOST_BUSY_S
 
 
 FUZZ = settings(
