@@ -6,6 +6,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -25,7 +26,7 @@ from eagleops.workflows.nightly.night_log import told_nights
 from eagleops.workflows.nightly.plan import NightPlan, plan_night
 from eagleops.workflows.nightly.report import NightReport
 from eagleops.workflows.nightly.run import nightly as run_night
-from eagleops.workflows.progress import Progress, unwatched
+from eagleops.workflows.progress import Progress, events_of, unwatched
 from eagleops.workflows.secrets import revealed
 
 REPORTS = "reports"
@@ -112,7 +113,7 @@ class Nights:
                 ledger=self.ledger,
                 hosts=hosts,
                 fresh=fresh,
-                tell=self._tell,
+                tell=partial(self._tell, progress=told),
                 progress=told,
                 **settings,
             )
@@ -124,14 +125,18 @@ class Nights:
         return report
 
     def _tell(
-        self, report: NightReport, keep: Callable[[str, Mapping[str, Any]], None]
+        self,
+        report: NightReport,
+        keep: Callable[[str, Mapping[str, Any]], None],
+        *,
+        progress: Progress,
     ) -> NightReport:
         """Writes the reports, and sends the messages that were not sent before."""
         report = self._written(report)
         for name, webhook in self.suite.webhooks.items():
             told = dict(report.night.told.get(name) or {})
             if not told.get("ok"):
-                sent = self._sent(name, webhook, report)
+                sent = self._sent(name, webhook, report, progress)
                 if sent is None:
                     continue
                 keep(name, sent)
@@ -174,7 +179,7 @@ class Nights:
         prune(self.reports, self.suite.name, self.suite.keep_nights)
 
     def _sent(
-        self, name: str, webhook: WebhookEntry, report: NightReport
+        self, name: str, webhook: WebhookEntry, report: NightReport, progress: Progress
     ) -> Mapping[str, Any] | None:
         """What became of a message; None where there is nothing to tell this webhook.
 
@@ -193,6 +198,8 @@ class Nights:
             return {"ok": False, "status": None, "attempts": 0, "problem": str(error)}
         from eagleops.notify.webhook import Webhook, deliver
 
+        # A receiver that does not answer is waited for a minute and a half.
+        events_of("send", progress)({"event": "state", "detail": f"to {name}"})
         message = _SHAPES[webhook.shape](
             night, news, report=report.reports.get("html"), secrets=self._secrets()
         )

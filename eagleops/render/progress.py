@@ -34,6 +34,7 @@ TITLES = {
     "record": "recording what it runs on",
     "bench": "measuring",
     "load": "the engine's own benchmark",
+    "send": "sending the message",
 }
 LOG_LINES = 4
 BAR_WIDTH = 24

@@ -16,8 +16,8 @@ class Step:
 
     Attributes:
         stage: ``look``, ``kill``, ``drain``, ``spawn``, ``ready``, ``verify``, ``bench``,
-            ``load``, ``stop`` or ``record``; or, of a workflow that shows others, ``$`` and
-            the command that the next stages are.
+            ``load``, ``stop``, ``record`` or ``send``; or, of a workflow that shows others, ``$``
+            and the command that the next stages are.
         event: The remote operation's event, or an empty mapping where the stage begins.
     """
 

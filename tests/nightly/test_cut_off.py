@@ -23,6 +23,7 @@ from eagleops.machine import Machine
 from eagleops.nights.night import Night
 from eagleops.nights.store import NightStore
 from eagleops.streaming.http import STALL_LIMIT_S
+from eagleops.workflows.nightly.patterns import LIMIT_S
 from eagleops.workflows.nightly.report import NightReport
 from eagleops.workflows.nightly.run import nightly
 from eagleops.workflows.progress import Step
@@ -70,6 +71,39 @@ def test_ctrl_c_while_an_answer_does_not_come_is_felt_at_once(boxes: Boxes) -> N
     assert report.exit_status == 130
     assert time.monotonic() - heard_s[0] < STALL_LIMIT_S / 2
     assert boxes.servers() == {}
+
+
+def test_ctrl_c_while_an_expression_never_ends_is_felt_at_once(boxes: Boxes) -> None:
+    """Python's ``re`` hears of no signal, and lets no other thread do anything."""
+    endless = f"{{run: [echo, {'a' * 60}b], stdout: '^(a+)+$'}}"
+    library = boxes.open(f"commands: {{endless: {endless}}}")
+    heard_s: list[float] = []
+
+    def watch(step: Step) -> None:
+        if step.stage == "$ nightly: sim: command endless":
+            heard_s.append(time.monotonic())
+            interrupt()
+
+    report = library.nightly().run(progress=watch)
+
+    assert report.exit_status == 130
+    assert time.monotonic() - heard_s[0] < LIMIT_S / 2
+
+
+def test_two_words_at_once_are_one(boxes: Boxes) -> None:
+    """SIGTERM with SIGHUP, as systemd may send them, hurry no more than one of them does."""
+    library = boxes.open("profiles: [baseline], restore: true")
+    library.host("sim").launch(library.profile("second"), name="mine")
+
+    def at_once() -> None:
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            os.kill(os.getpid(), number)
+
+    report = library.nightly().run(progress=at("bench", at_once))
+
+    assert report.exit_status == 130
+    assert report.night.journal == {}
+    assert boxes.servers() == {"mine": "ready"}
 
 
 @pytest.mark.parametrize("after", [5, 12, 25, 40, 60])

@@ -217,6 +217,26 @@ def test_a_command_is_held_to_what_is_expected_of_it(boxes: Boxes) -> None:
     assert "command:never" not in states(report)
 
 
+def test_an_expression_that_never_ends_costs_its_own_check_alone(
+    boxes: Boxes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the other commands nor the night's end wait for it; nothing is known of its own."""
+    monkeypatch.setattr("eagleops.workflows.nightly.patterns.LIMIT_S", 0.5)
+    says = f"run: [echo, {'a' * 60}b]"
+    suite = f"""commands: {{
+      output: {{{says}, stdout: '^(a+)+$'}},
+      figure: {{{says}, number: '^(a+)+$'}},
+      after: {{{says}, stdout: 'a+b$'}}}}"""
+    report = boxes.night(" ".join(suite.split()))
+
+    told = states(report)
+    assert (told["command:output"], told["command:figure"]) == ("skip", "skip")
+    assert "was searched for in 62 characters" in found(report, "command:output").message
+    assert "Repeat nothing that itself repeats" in found(report, "command:output").message
+    assert told["command:after"] == "pass"
+    assert report.exit_status == 3
+
+
 def test_an_unreachable_host_fails_once_and_leaves_the_others_alone(boxes: Boxes) -> None:
     """One finding for the dead host, every check for the other; status 1 only if that failed."""
     dead = ["  dead: {address: root@127.0.0.1:9, connect_timeout_s: 2}"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from eagleops.workflows.progress import Step
 from nightly.boxes import SECRET, Boxes, found
 from parts.receiver import TOKEN, Receiver, Reply
 
@@ -61,6 +62,25 @@ def test_a_channel_reads_of_a_fault_when_it_begins_and_when_it_ends(
     text = json.dumps(heard(receiver)) + json.dumps(begun.to_dict())
     assert TOKEN not in text
     assert SECRET not in text
+
+
+def test_whoever_watches_is_told_which_receiver_is_waited_for(
+    boxes: Boxes, receive: Callable[..., tuple[Receiver, str]]
+) -> None:
+    """Where a message is sent, once for each; a night without news tells of none."""
+    receiver, url = receive()
+    library = boxes.open(f"notify: [{{url: {url}}}, {{url: {url}, shape: slack}}]")
+    steps: list[Step] = []
+    library.nightly().run(progress=steps.append)
+    assert "send" not in {step.stage for step in steps}
+    boxes.box().break_gpu(0, temperature_c=85)
+
+    library.nightly().run(progress=steps.append)
+
+    told = [step.event["detail"] for step in steps if step.stage == "send" and step.event]
+    assert [detail.split()[:2] for detail in told] == [["to", "json"], ["to", "slack"]]
+    assert TOKEN not in str(steps)
+    assert len(receiver.requests) == 2
 
 
 def test_a_message_that_got_lost_is_told_with_the_next_night(

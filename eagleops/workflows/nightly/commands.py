@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import base64
 import math
-import re
 from typing import Any
 
 from eagleops.errors import OperationFailed
-from eagleops.inventory.suite import CommandCheck, SuiteEntry
+from eagleops.inventory.suite import COMMAND, CommandCheck, SuiteEntry
+from eagleops.nights.finding import SEPARATOR
+from eagleops.nights.one_line import one_line
 from eagleops.remote import redact
+from eagleops.workflows.nightly.patterns import search
 from eagleops.workflows.nightly.visit import Visit
 
 MOST_CHARACTERS = 200
+TIME_LIMIT = "time_limit"
 
 
 def names(suite: SuiteEntry, *, needs_idle_gpus: bool | None = None) -> tuple[str, ...]:
@@ -20,7 +23,8 @@ def names(suite: SuiteEntry, *, needs_idle_gpus: bool | None = None) -> tuple[st
     return tuple(
         name
         for name, one in suite.commands.items()
-        if one.severity != "off" and needs_idle_gpus in {None, one.needs_idle_gpus}
+        if suite.rule(f"{COMMAND}{SEPARATOR}{name}").on
+        and needs_idle_gpus in {None, one.needs_idle_gpus}
     )
 
 
@@ -31,7 +35,7 @@ def run(visit: Visit, name: str) -> None:
         Unreachable: if the machine was lost.
     """
     visit.heading(f"command {name}")
-    with visit.guarded("command", name):
+    with visit.guarded(COMMAND, name):
         _run(visit, name, visit.suite.commands[name])
     visit.log.done(visit.host, f"command:{name}")
 
@@ -42,11 +46,13 @@ def _run(visit: Visit, name: str, command: CommandCheck) -> None:
         result = visit.machine.call("execute", argv=list(command.run), time_limit_s=limit_s)
     except OperationFailed as failed:
         visit.watch()  # it may be the night's own limit
-        _tell(visit, name, command, failed.problem, well=False)
+        late = f"not at its end after {limit_s:g} s, and ended then"
+        why = late if failed.kind == TIME_LIMIT else failed.problem
+        _tell(visit, name, command, why, well=False)
         return
     output = base64.b64decode(result["stdout"]).decode("utf-8", "replace")
     errors = base64.b64decode(result["stderr"]).decode("utf-8", "replace")
-    figure, problem = _judged(command, result["exit_status"], output)
+    figure, problem = visit.watch.beside(lambda: _judged(command, result["exit_status"], output))
     if problem:
         said = _last_line(errors) or _last_line(output)
         message = f"{problem}. It said: {said}" if said else problem
@@ -58,11 +64,15 @@ def _run(visit: Visit, name: str, command: CommandCheck) -> None:
 
 
 def _judged(command: CommandCheck, exit_status: int, output: str) -> tuple[float | None, str]:
-    """The figure that it told, and what is not as expected; empty for nothing."""
+    """The figure that it told, and what is not as expected; empty for nothing.
+
+    Raises:
+        CannotTell: if an expression takes too long.
+    """
     if exit_status != command.exit_status:
         ended = f"signal {-exit_status}" if exit_status < 0 else f"status {exit_status}"
         return None, f"ended with {ended}, expected {command.exit_status}"
-    if command.stdout is not None and not re.search(command.stdout, output, re.MULTILINE):
+    if command.stdout is not None and search(command.stdout, output) is None:
         return None, f"its output does not hold {command.stdout!r}"
     if command.number is None:
         return None, ""
@@ -78,10 +88,10 @@ def _judged(command: CommandCheck, exit_status: int, output: str) -> tuple[float
 
 def _figure(expression: str, output: str) -> float | None:
     """The figure in the expression's first group; None where there is none."""
-    found = re.search(expression, output, re.MULTILINE)
+    groups = search(expression, output)
     try:
-        figure = float(found[1]) if found else math.nan
-    except (IndexError, TypeError, ValueError):
+        figure = float(groups[0] or "") if groups else math.nan
+    except ValueError:
         return None
     return figure if math.isfinite(figure) else None
 
@@ -99,14 +109,11 @@ def _tell(
     more: dict[str, Any] = {"value": value, "unit": command.unit, "limit": limit}
     more["facts"] = {"run": redact.argv(command.run)}
     if well:
-        visit.passed("command", message, name, **more)
-    elif command.severity == "warn":
-        visit.warned("command", message, name, **more)
+        visit.passed(COMMAND, message, name, **more)
     else:
-        visit.faulty("command", message, name, **more)
+        visit.faulty(COMMAND, message, name, **more)
 
 
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    line = redact.text(lines[-1]) if lines else ""
-    return line if len(line) <= MOST_CHARACTERS else line[: MOST_CHARACTERS - 1] + "…"
+    return one_line(redact.text(lines[-1]), MOST_CHARACTERS) if lines else ""

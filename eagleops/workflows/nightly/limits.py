@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Literal, TypeVar, cast
 
 import attrs
@@ -14,6 +16,8 @@ import attrs
 Reason = Literal["time_limit", "interrupted"]
 T = TypeVar("T")
 POLL_S = 0.1
+# What may end a program by a word from outside.
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @attrs.define(eq=False, slots=False)
@@ -136,3 +140,35 @@ class Watch:
         limit_s = seconds if self._shielded else min(seconds, self.limits.left_s)
         over.wait(limit_s)
         self()
+
+
+@contextlib.contextmanager
+def interruptions() -> Iterator[list[int]]:
+    """Gathers meanwhile, in the list that it gives, the signals that would raise a Ctrl-C.
+
+    Raised, one that comes while another is dealt with would end that too. Only a main thread
+    hears of any.
+    """
+    heard: list[int] = []
+
+    def gathered(before: Callable[[int, FrameType | None], object]) -> Callable[..., None]:
+        def handle(number: int, frame: FrameType | None) -> None:
+            try:
+                before(number, frame)
+            except KeyboardInterrupt:
+                heard.append(number)
+
+        return handle
+
+    if threading.current_thread() is not threading.main_thread():
+        yield heard
+        return
+    found = {number: signal.getsignal(number) for number in ENDINGS}
+    handlers = {number: one for number, one in found.items() if callable(one)}
+    for number, handler in handlers.items():
+        signal.signal(number, gathered(handler))
+    try:
+        yield heard
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)

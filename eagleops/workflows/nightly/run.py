@@ -23,7 +23,7 @@ from eagleops.nights.store import NightStore
 from eagleops.remote import process_table
 from eagleops.workflows.nightly.figures import CHECKS, trend_of
 from eagleops.workflows.nightly.host_pass import HostPass
-from eagleops.workflows.nightly.limits import Limits
+from eagleops.workflows.nightly.limits import Limits, interruptions
 from eagleops.workflows.nightly.night_log import (
     NightLog,
     told_nights,
@@ -169,16 +169,18 @@ class _Visits:
     _measuring: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     _passes: list[HostPass] = attrs.field(factory=list, init=False)
     _broken: list[BaseException] = attrs.field(factory=list, init=False)
-    _notices: list[str] = attrs.field(factory=list, init=False)
 
     def run(self) -> Outcome:
         """Looks at every host, and says how the night ended."""
         groups = self._groups()
         if len(groups) > 1:
             self.progress = _headings_only(self.progress)
-        ends = [self._begin(group) for group in groups]
-        while not _all_set(ends):
-            self.limits.interrupt()
+        with interruptions() as heard:
+            for end in [self._begin(group) for group in groups]:
+                while not end.wait(POLL_S):
+                    if heard:
+                        heard.clear()
+                        self.limits.interrupt()
         if self._broken:
             raise self._broken[0]
         reasons = {one.ended.reason for one in self._passes if one.ended is not None}
@@ -193,7 +195,7 @@ class _Visits:
             for check, profile in visit.profiles:
                 for metric in CHECKS:
                     key = (visit.host, profile.name, metric)
-                    if key not in self.log.trends and visit.rule(CHECKS[metric]).on:
+                    if key not in self.log.trends and visit.rule(CHECKS[metric], profile.name).on:
                         try:
                             told = trend_of(visit, profile.name, metric, check)
                         except EagleError:
@@ -223,7 +225,11 @@ class _Visits:
         return list(by_machine.values())
 
     def _begin(self, group: list[str]) -> threading.Event:
-        """Looks at hosts on a thread of its own; what it gives is set at their end."""
+        """Looks at hosts on a thread of its own; what it gives is set at their end.
+
+        An event, for a join that is interrupted takes a living thread for dead (CPython before
+        3.13).
+        """
         end = threading.Event()
 
         def work() -> None:
@@ -258,20 +264,6 @@ class _Visits:
             bench_settings=self.bench_settings,
             regain_s=self.regain_s,
         )
-
-
-def _all_set(ends: Iterable[threading.Event]) -> bool:
-    """Whether all have come to their end before somebody pressed Ctrl-C.
-
-    Events, for a join that is interrupted takes a living thread for dead (CPython before 3.13).
-    """
-    try:
-        for end in ends:
-            while not end.wait(POLL_S):
-                pass
-    except KeyboardInterrupt:
-        return False
-    return True
 
 
 def _headings_only(progress: Progress) -> Progress:
