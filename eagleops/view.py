@@ -6,6 +6,7 @@ A view holds no logic and does no I/O. ``rich`` is loaded when a terminal draws 
 from __future__ import annotations
 
 import html
+import re
 from enum import Enum
 from typing import TYPE_CHECKING, Literal
 
@@ -13,6 +14,9 @@ import attrs
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
+    from rich.text import Text as RichText
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Tone(Enum):
@@ -88,18 +92,25 @@ class View:
 
     def __rich__(self) -> Group:
         from rich.console import Group
-        from rich.text import Text as RichText
 
         drawn: list[RenderableType] = [_rich_table(table) for table in self.tables]
-        drawn += [RichText(note.text, style=note.tone.value) for note in self.notes]
+        drawn += [_rich_cell(note) for note in self.notes]
         if self.conclusion.text:
-            drawn.append(RichText(self.conclusion.text, style=self.conclusion.tone.value))
+            drawn.append(_rich_cell(self.conclusion))
         return Group(*drawn)
 
 
 def cell_text(cell: Cell) -> str:
     """The words of a cell."""
     return cell if isinstance(cell, str) else cell.text
+
+
+def for_terminal(text: str) -> str:
+    r"""A text that moves no cursor and sets no title: what would is named, ``\x1b``.
+
+    It may be what a machine said, or a program on it.
+    """
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def _cell_html(cell: Cell) -> str:
@@ -140,13 +151,12 @@ def _table_html(table: Table) -> str:
 def _rich_table(table: Table) -> RenderableType:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table as RichTable
-    from rich.text import Text as RichText
 
     if not table.rows:
         lead = f"{table.title}: " if table.title else ""
-        return RichText(f"{lead}{table.empty}", style="dim")
+        return _rich(f"{lead}{table.empty}", "dim")
     drawn = RichTable(
-        title=RichText(table.title, style="bold") if table.title else None,
+        title=_rich(table.title, "bold") if table.title else None,
         title_justify="left",
         box=SIMPLE_HEAD,
         pad_edge=False,
@@ -154,16 +164,21 @@ def _rich_table(table: Table) -> RenderableType:
     )
     for column in table.columns:
         drawn.add_column(
-            RichText(column.heading),
+            _rich(column.heading),
             justify=column.align,
             no_wrap=not column.wrap,
             overflow="fold" if column.wrap else "ellipsis",
         )
     for row in table.rows:
-        drawn.add_row(
-            *(
-                RichText(cell_text(cell), style="" if isinstance(cell, str) else cell.tone.value)
-                for cell in row
-            )
-        )
+        drawn.add_row(*map(_rich_cell, row))
     return drawn
+
+
+def _rich_cell(cell: Cell) -> RichText:
+    return _rich(cell_text(cell), "" if isinstance(cell, str) else cell.tone.value)
+
+
+def _rich(text: str, style: str = "") -> RichText:
+    from rich.text import Text as RichText
+
+    return RichText(for_terminal(text), style=style)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from eagleops.errors import EagleError, ServerDied, ServerNotReady
-from eagleops.view import View
+from eagleops.view import View, for_terminal
 
 # A pipe has no width of its own; a table that is cut at 80 columns is of no use to grep.
 PIPE_WIDTH = 200
@@ -112,7 +112,7 @@ def show_error(error: EagleError) -> None:
     console = stderr()
     if isinstance(error, (ServerDied, ServerNotReady)) and error.log_tail:
         console.print(Text("\n".join(error.log_tail[-15:]), style="dim"))
-    head, _, rest = str(error).partition("\n")
+    head, _, rest = for_terminal(str(error)).partition("\n")
     console.print(Text.assemble(("error: ", "bold red"), head), soft_wrap=True)
     if rest:
         console.print(Text(rest), soft_wrap=True)

@@ -1,0 +1,38 @@
+"""A view in a terminal does nothing but stand there, whatever text it holds."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from eagleops.errors import CheckFailed
+from eagleops.render.console import show_error
+from eagleops.view import Column, Table, Text, View
+
+HOSTILE = "a\x1b[2J\x1b]0;title\x07b\x08\r\x9b1Ac"
+NAMED = r"a\x1b[2J\x1b]0;title\x07b\x08\r\x9b1Ac"
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def test_no_text_of_a_view_moves_the_cursor() -> None:
+    """Title, heading, cell, note, conclusion, and what stands for rows that are not there."""
+    filled = Table((Column(HOSTILE),), ((HOSTILE,), (Text(HOSTILE),)), title=HOSTILE)
+    empty = Table((Column("a"),), (), title=HOSTILE, empty=HOSTILE)
+    drawn = io.StringIO()
+
+    Console(file=drawn, width=200).print(View((filled, empty), Text(HOSTILE), (Text(HOSTILE),)))
+
+    assert CONTROL.findall(drawn.getvalue()) == []
+    assert drawn.getvalue().count(NAMED) == 8
+
+
+def test_no_text_of_an_error_moves_the_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither its first line nor the way out."""
+    show_error(CheckFailed(problem=HOSTILE, where=HOSTILE, way_out=HOSTILE))
+
+    told = capsys.readouterr().err
+    assert CONTROL.findall(told) == []
+    assert told.count(NAMED) == 3
