@@ -44,7 +44,8 @@ class Imported:
     @property
     def yaml(self) -> str:
         """The profile and its machine as the text of a hosts.yaml."""
-        return "\n".join([*self.target.yaml(), *_profile(self.profile)]) + "\n"
+        target, profile = self.target, self.profile
+        return "\n".join([*_defaults(target, profile), *target.yaml(), *_profile(profile)]) + "\n"
 
 
 def import_command(text: str, *, file: str = "-", name: str | None = None) -> Imported:
@@ -193,6 +194,13 @@ def _linted(result: Made) -> Iterator[Finding]:
     for finding in lint(result.profile):
         if finding.rule != "secret-literal":
             yield finding
+
+
+def _defaults(target: Target, profile: Profile) -> Iterator[str]:
+    """What makes a file of one machine and one profile ready for `eagleops launch`."""
+    yield "defaults:"
+    yield f"  host: {scalar(target.name or target.host_name)}"
+    yield f"  profile: {scalar(profile.name)}"
 
 
 def _profile(profile: Profile) -> Iterator[str]:

@@ -74,7 +74,7 @@ def _secret(variable: str, report: Report, what: str = "") -> SecretReference:
         "secret-in-command",
         f"the value of {what or variable} stood in the pasted command: whoever saw it has it; "
         "it is left out here",
-        f"export {variable}=... where eagleops runs; better, make a new one.",
+        f"Export {variable} where eagleops runs; better, make a new one.",
         "warning",
     )
     return SecretReference(f"env:{variable}")

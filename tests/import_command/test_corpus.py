@@ -52,6 +52,9 @@ def test_a_command_becomes_the_profile_that_starts_the_same(entry: dict) -> None
     assert imported.target.name == entry.get("on")
     if "on" in entry:
         assert inventory.target(entry["on"]).name == entry["on"]
+    # So that `eagleops launch` on the file, with no word more, starts it there.
+    assert inventory.profile() == profile
+    assert inventory.target().name == entry.get("on", "here")
 
 
 @pytest.mark.parametrize("entry", TAKEN, ids=ids(TAKEN))
