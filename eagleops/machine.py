@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 
+from eagleops.errors import CannotTell, CheckFailed, Unreachable
 from eagleops.inventory import ContainerEntry, HostEntry, Inventory
 from eagleops.session import SILENCE_S, Event, OnEvent, Pulse, Session, no_pulse
 from eagleops.transport.base import Transport
@@ -60,15 +61,28 @@ class Machine:
         Raises:
             Unreachable: if the machine cannot be reached.
         """
-        session = self._take() or Session.open(
-            self.transport, python=self.entry.python, options=self.options
-        )
+        with self._named():
+            session = self._take() or Session.open(
+                self.transport, python=self.entry.python, options=self.options
+            )
+            try:
+                yield session
+            finally:
+                with self._lock:
+                    if session.usable:
+                        self._idle.append(session)
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """Errors know a machine by its address: here they learn its name in hosts.yaml."""
         try:
-            yield session
-        finally:
-            with self._lock:
-                if session.usable:
-                    self._idle.append(session)
+            yield
+        except (Unreachable, CheckFailed, CannotTell) as error:
+            if error.host == self.where:
+                error.host = self.name
+            elif self.outer is not None and error.host == self.outer.where:
+                error.host = self.outer.name
+            raise
 
     def call(
         self,
@@ -125,7 +139,7 @@ class Fleet:
         Raises:
             InventoryError: if the inventory has no such host or container.
         """
-        entry = self.inventory.target(name or self.inventory.defaults.host)
+        entry = self.inventory.target(name)
         with self._lock:
             if entry.name not in self._machines:
                 self._machines[entry.name] = self._open(entry)

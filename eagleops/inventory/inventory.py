@@ -15,6 +15,7 @@ from eagleops.profile import Profile, ProfileEntry, filled, resolve
 from eagleops.profile.values import frozen_mapping
 
 DEFAULT_SUITE = "default"
+_NAMELESS = "of an empty name"
 
 
 @attrs.frozen(kw_only=True)
@@ -44,7 +45,7 @@ class Inventory:
         Raises:
             InventoryError: if there is none, or the name is a group's.
         """
-        wanted = name or self.defaults.host
+        wanted = self.defaults.host if name is None else name
         if wanted is None:
             raise self._unnamed("host")
         if wanted in self.groups:
@@ -57,7 +58,7 @@ class Inventory:
         entry = self.hosts.get(wanted) or self.containers.get(wanted)
         if entry is None:
             raise InventoryError(
-                problem=f"there is no host or container {wanted}",
+                problem=f"there is no host or container {wanted or _NAMELESS}",
                 where=self.file,
                 way_out=nearest(wanted, (*self.hosts, *self.containers), "There are"),
                 file=self.file,
@@ -87,12 +88,12 @@ class Inventory:
             ProfileError: if there is none of that name, or it is abstract.
             InventoryError: if none is named and there is no default.
         """
-        wanted = name or self.defaults.profile
+        wanted = self.defaults.profile if name is None else name
         if wanted is None:
             raise self._unnamed("profile")
         if wanted not in self.profiles:
             raise ProfileError(
-                problem=f"there is no profile {wanted}",
+                problem=f"there is no profile {wanted or _NAMELESS}",
                 where=self.file,
                 way_out=nearest(wanted, self.profile_names(), "There are"),
                 profile=wanted,
@@ -121,7 +122,7 @@ class Inventory:
         """
         if name is None and len(self.nightly) == 1:
             return next(iter(self.nightly.values()))
-        wanted = name or DEFAULT_SUITE
+        wanted = DEFAULT_SUITE if name is None else name
         if wanted in self.nightly:
             return self.nightly[wanted]
         if not self.nightly:
@@ -133,7 +134,7 @@ class Inventory:
             problem = f"no suite is named, and none is called {DEFAULT_SUITE}"
             way_out = f"Say --suite: {', '.join(self.nightly)}."
         else:
-            problem = f"there is no suite {wanted}"
+            problem = f"there is no suite {wanted or _NAMELESS}"
             way_out = nearest(wanted, self.nightly, "There are")
         raise InventoryError(
             problem=problem, where=self.file, way_out=way_out, file=self.file, key="nightly"

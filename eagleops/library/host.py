@@ -94,7 +94,7 @@ class Host:
 
     def launch(
         self,
-        profile: Profile,
+        profile: str | Profile,
         *,
         name: str | None = None,
         lint_first: bool = True,
@@ -105,9 +105,9 @@ class Host:
         record: bool = True,
         progress: Progress = unwatched,
     ) -> Server:
-        """Resets, starts ``profile`` and waits until it is ready; ``report`` holds the rest.
+        """Resets, starts a profile and waits until it is ready; ``report`` holds the rest.
 
-        See :func:`eagleops.workflows.launch.launch`.
+        The profile may be given by its name. See :func:`eagleops.workflows.launch.launch`.
 
         Raises:
             ProfileError, CheckFailed, Unreachable: as there.
@@ -126,21 +126,22 @@ class Host:
         return Server(self.machine, report.server.name, report, self.ledger)
 
     def launch_report(
-        self, profile: Profile, *, record: bool = True, **settings: Any
+        self, profile: str | Profile, *, record: bool = True, **settings: Any
     ) -> LaunchReport:
         """As :meth:`launch`, for whoever wants the report alone.
 
         Args:
-            profile: What to start.
+            profile: What to start, or its name.
             record: Record the run in the inventory's ledger.
             settings: As :func:`eagleops.workflows.launch.launch` takes them.
 
         Raises:
             ProfileError, CheckFailed, Unreachable: as there.
         """
+        chosen = self.profile(profile) if isinstance(profile, str) else profile
         if not record:
-            return launch(self.machine, profile, **settings)
-        return launch_and_record(self.ledger, self.machine, profile, **settings)
+            return launch(self.machine, chosen, **settings)
+        return launch_and_record(self.ledger, self.machine, chosen, **settings)
 
     def trend(self, profile: str | Profile, **settings: Any) -> TrendReport:
         """How a figure of a profile moved here, run by run, and when it changed.

@@ -47,7 +47,7 @@ class Library:
         Raises:
             ProfileError: if there is none of that name, or it is abstract.
         """
-        return self.inventory.profile(name or self.inventory.defaults.profile)
+        return self.inventory.profile(name)
 
     def nightly(self, suite: str | None = None) -> Nights:
         """The nightly checks of that suite; of ``default``, or the only one, without a name.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import attrs
 import requests
 
-from eagleops.errors import RequestFailed
+from eagleops.errors import RequestFailed, UsageError
 from eagleops.streaming.dialects import Dialect, Reader, StreamError
 from eagleops.streaming.reply import Reply
 from eagleops.streaming.sse import SseParser
@@ -26,6 +27,7 @@ STALL_LIMIT_S = 60.0
 _READ_BYTES = 64 * 1024
 _SHOWN = 300
 _SERVER_ERROR, _UNAUTHORIZED = 400, 401
+_SENDABLE = re.compile(r"[!-~](?:[ -~]*[!-~])?\Z")
 
 
 @attrs.frozen
@@ -59,6 +61,9 @@ class HttpClient:
         url: ``http://host:port``.
         where: The server as messages name it.
         api_key: Sent as a bearer token; it stands in no message.
+
+    Raises:
+        UsageError: if the key cannot be sent.
     """
 
     def __init__(self, url: str, where: str, *, api_key: str | None = None) -> None:
@@ -69,6 +74,7 @@ class HttpClient:
         # A body that is compressed comes in other pieces than its tokens.
         self._session.headers.update({"Accept-Encoding": "identity"})
         if api_key:
+            require_key(api_key)
             self._session.headers["Authorization"] = f"Bearer {api_key}"
 
     def __enter__(self) -> HttpClient:
@@ -220,6 +226,20 @@ class HttpClient:
             problem=f"{path}: {what}{came}",
             where=self.where,
             way_out="Does it still run? eagleops status; its log: eagleops logs.",
+        )
+
+
+def require_key(api_key: str) -> None:
+    """Makes sure that a header can hold the key: requests refuses another with its words in it.
+
+    Raises:
+        UsageError: if none can; without the key.
+    """
+    if not _SENDABLE.match(api_key):
+        raise UsageError(
+            problem="the server's API key cannot be sent: a blank or a line end stands at one of "
+            "its ends, or a character in it is not ASCII",
+            way_out="Look at what EAGLEOPS_API_KEY was made of: a file with Windows' line ends?",
         )
 
 

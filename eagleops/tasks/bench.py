@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
+from eagleops.tasks.api_key import api_key
 from eagleops.tasks.command import HOST_HELP, NAME_HELP, Call, command
 
 if TYPE_CHECKING:
     from eagleops.workflows.bench_result import BenchResult
     from eagleops.workflows.load import LoadResult
-
-# No flag: a command line can be read by everybody on the machine.
-API_KEY = "EAGLEOPS_API_KEY"
 
 
 @command(
@@ -37,12 +34,13 @@ def bench(
     tokens: int = 256,
     warmups: int = 1,
     prompt: str = "prose",
-    load: str = "",
+    load: str | None = None,
     direct: bool = False,
     telemetry: bool = True,
     record: bool = True,
 ) -> BenchResult | LoadResult:
     """Measure decode speed, with the machine's state beside it; or put on load."""
+    key = api_key()
     server = call.host(host).server(name)
     with call.progress() as progress:
         if load:
@@ -54,7 +52,7 @@ def bench(
             prompt=prompt,
             direct=direct,
             sample=telemetry,
-            api_key=os.environ.get(API_KEY),
+            api_key=key,
             record=record,
             progress=progress,
         )

@@ -30,7 +30,7 @@ from invoke.exceptions import Exit
 from invoke.tasks import Task, task
 
 from eagleops.errors import UsageError
-from eagleops.tasks import numbers, streams
+from eagleops.tasks import numbers, streams, texts
 
 if TYPE_CHECKING:
     from eagleops.library import Host, Library
@@ -118,9 +118,11 @@ def command(
             debug: bool = False,
             **flags: Any,
         ) -> None:
-            call = Call(name, json, inventory)
-            dry = bool(context.config.run.dry)
-            _run(call, body, lambda: _read(body, groups or {}, flags, dry=dry), debug=debug)
+            def read() -> Mapping[str, Any]:
+                texts.hold({**flags, "inventory": inventory})
+                return _read(body, groups or {}, flags, dry=bool(context.config.run.dry))
+
+            _run(Call(name, json, inventory), body, read, debug=debug)
 
         run.__doc__ = body.__doc__
         run.__name__ = body.__name__

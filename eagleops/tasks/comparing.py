@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from eagleops.tasks.api_key import api_key
 from eagleops.tasks.command import HOST_HELP, Call, command
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Measuring:
             "resume": self.resume,
             "timeout_s": self.timeout,
             "direct": self.direct,
-            "api_key": os.environ.get("EAGLEOPS_API_KEY"),
+            "api_key": api_key(),
         }
 
 
@@ -139,7 +139,7 @@ def compare(
     call: Call,
     meant: list[str],
     measuring: Measuring,
-    profiles: str = "",
+    profiles: str | None = None,
     host: str | None = None,
     dry_run: bool = False,
     fail_if_slower: bool = False,
@@ -150,7 +150,7 @@ def compare(
 
     protocol = measuring.protocol(meant)
     target = call.host(host)
-    names = [name.strip() for name in profiles.split(",") if name.strip()]
+    names = [name.strip() for name in (profiles or "").split(",") if name.strip()]
     planned = plan(target, names, protocol)
     if dry_run:
         return planned

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eagleops.errors import UsageError
 from eagleops.tasks.command import HOST_HELP, Call, command
 
 if TYPE_CHECKING:
@@ -24,9 +25,17 @@ def hosts(call: Call) -> Listing:
 )
 def doctor(call: Call, host: str | None = None, port: int = 0) -> DoctorReport:
     """Check the way in and the machine: SSH, python3, driver, container, disk, P2P, limits."""
+    from eagleops.profile.values import PORTS
+
+    if port > PORTS[-1]:
+        problem = f"--port takes a number from {PORTS[0]} to {PORTS[-1]}, not {port}"
+        raise UsageError(problem=problem)
     library = call.library()
-    profile = library.profile()
     machine = library.host(host)
+    if library.inventory.defaults.profile is None:
+        # A machine is looked at before the first profile for it is written.
+        return machine.doctor(port=port or None)
+    profile = library.profile()
     # The embedded box needs no model where a profile says that one is.
     real = getattr(machine.machine.entry, "transport", "") != "sim"
     model = profile.model if real and (profile.model or "").startswith("/") else None

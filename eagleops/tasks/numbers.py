@@ -14,6 +14,9 @@ from typing import Any
 
 from eagleops.errors import UsageError
 
+# SQLite's largest number; nobody counts so far.
+MOST = 2**63 - 1
+
 
 def is_number(parameter: inspect.Parameter) -> bool:
     """Whether a flag takes a number, by its default."""
@@ -44,11 +47,12 @@ def _number(name: str, parameter: inspect.Parameter, text: str | float) -> float
         number: float = int(text) if whole else float(text)
     except ValueError:
         number = -1
-    if number >= 0 and math.isfinite(number):
+    if number >= 0 and math.isfinite(number) and not (whole and number > MOST):
         return number
     flag = "--" + name.replace("_", "-")
+    limits = f"up to {MOST}" if whole and number > MOST else "of 0 or more"
     raise UsageError(
-        problem=f"{flag} takes {'a whole number' if whole else 'a number'} of 0 or more, "
+        problem=f"{flag} takes {'a whole number' if whole else 'a number'} {limits}, "
         f"not {str(text)!r}",
-        way_out=f"Without it: {parameter.default:g}.",
+        way_out=f"Without it: {parameter.default:g}." if parameter.default else "",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eagleops.errors import UsageError
 from eagleops.tasks import streams
 from eagleops.tasks.command import HOST_HELP, NAME_HELP, Call, command
 
@@ -88,6 +89,11 @@ def verify_env(
     from eagleops.workflows.explain import explain as explained
     from eagleops.workflows.verify import expectations, verify
 
+    if worker and not explain:
+        raise UsageError(
+            problem="--worker says in which process --explain tells a variable's story",
+            way_out="Name the variable too: --explain NCCL_PROTO.",
+        )
     library = call.library()
     expected = expectations(expect)
     chosen = library.profile(profile) if profile else None

@@ -131,6 +131,13 @@ def test_a_target_is_a_host_or_a_container(inventory) -> None:
     [
         ("lml", "hosts.yaml: there is no host or container lml\nDid you mean llm?"),
         ("zzz", "hosts.yaml: there is no host or container zzz\nThere are box, pve, llm."),
+        (
+            "",
+            (
+                "hosts.yaml: there is no host or container of an empty name\n"
+                "There are box, pve, llm."
+            ),
+        ),
         ("all", "hosts.yaml: all is a group of 2, not one machine\nName one of box, llm."),
         (
             None,
@@ -152,6 +159,11 @@ def test_a_name_that_is_no_target_is_told(inventory, name, expected) -> None:
     ("name", "kind", "expected"),
     [
         ("q", ProfileError, "hosts.yaml: there is no profile q\nThere is only p."),
+        (
+            "",
+            ProfileError,
+            "hosts.yaml: there is no profile of an empty name\nThere is only p.",
+        ),
         (
             "base",
             ProfileError,

@@ -7,6 +7,9 @@ import subprocess
 from collections.abc import Callable
 
 import pytest
+from invoke.context import Context
+from invoke.exceptions import Exit
+from invoke.parser.argument import Argument
 
 from eagleops.errors import UsageError
 from eagleops.server import require_name
@@ -141,6 +144,18 @@ def test_a_number_that_is_none_is_a_slip(name: str, text: str) -> None:
     assert slip.value.problem.endswith(f"of 0 or more, not {text!r}")
 
 
+def test_a_count_has_an_end() -> None:
+    """What no database can hold is a slip of the hand too."""
+
+    def body(_call: object, limit: int = 20, timeout: float = 60.0) -> None: ...
+
+    assert numbers.read(body, {"limit": str(2**63 - 1)}) == {"limit": 2**63 - 1}
+    with pytest.raises(
+        UsageError, match=r"^--limit takes a whole number up to 9223372036854775807"
+    ):
+        numbers.read(body, {"limit": str(2**63)})
+
+
 def test_no_command_leaves_a_number_to_invoke() -> None:
     """Invoke sees every number as a text: whoever adds a flag gets the check with it."""
     kinds = {
@@ -158,6 +173,29 @@ def test_a_slip_in_a_number_is_an_error_like_any_other(commands: Commands) -> No
     expected = "error: --lines takes a whole number of 0 or more, not 'abc'\nWithout it: 100.\n"
     assert answer.stderr == expected
     assert commands("stop", "--grace=-1", "--json").document["error"]["type"] == "UsageError"
+
+
+FLAGS = [
+    (task.name, argument)
+    for task in namespace.tasks.values()
+    for argument in task.get_arguments()
+    if argument.kind in {str, list}
+]
+
+
+@pytest.mark.parametrize(("name", "flag"), FLAGS, ids=[f"{n}-{f.name}" for n, f in FLAGS])
+def test_an_empty_text_is_no_flag_that_was_left_out(capsys, name: str, flag: Argument) -> None:
+    """``--host "$HOST"`` with a variable that is not set: status 2, not the default host."""
+    task = namespace[name]
+    needed = {one.name: "x" for one in task.get_arguments() if one.positional}
+    empty = [""] if flag.kind is list else ""
+
+    with pytest.raises(Exit) as ended:
+        task(Context(), **{**needed, flag.name: empty})
+
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"error: --{flag.name.replace('_', '-')} is given, and is empty\n")
 
 
 @pytest.mark.parametrize(
@@ -187,8 +225,8 @@ def test_a_bad_name_is_refused_before_anything_is_touched(commands: Commands) ->
     """Status 2; a launch of it has not killed what runs."""
     commands("launch")
 
-    for command in ("launch", "stop", "logs", "verify-env"):
-        assert commands(command, "--name=a b").exit_status == 2, command
+    for command in ("launch", "stop", "logs", "verify-env", "bench", "import-command --file -"):
+        assert commands(*command.split(), "--name=a b").exit_status == 2, command
     states = [one["state"] for one in commands("status", "--json").document["servers"]]
     assert states == ["ready"]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from eagleops.errors import RequestFailed
+from eagleops.errors import RequestFailed, UsageError
 from eagleops.streaming.dialects import OpenAiCompletions, SglangGenerate
 from eagleops.streaming.http import HttpClient
 
@@ -153,6 +153,17 @@ def test_a_key_is_sent_and_never_shown(serve) -> None:
     assert b"Bearer sk-hidden" in server.requests[0]
     assert "sk-hidden" not in str(refused.value)
     assert "EAGLEOPS_API_KEY" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "key", ["hush\r", "hush\n", " hush", "hush ", "hüsh", "hush\x00", "\nhush"]
+)
+def test_a_key_that_no_header_can_hold_is_refused_without_it(key: str) -> None:
+    """A file with Windows' line ends is enough for one; nothing is sent."""
+    with pytest.raises(UsageError, match="the server's API key cannot be sent") as refused:
+        HttpClient("http://127.0.0.1:1", "sim: baseline", api_key=key)
+
+    assert key.strip() not in f"{refused.value} {refused.value.to_dict()}"
 
 
 def test_an_http_error_is_told_with_its_words(serve) -> None:
