@@ -6,6 +6,7 @@ nodes keeps the text as written and leaves it to the reader of each field what i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Literal, TypeAlias
 
@@ -13,6 +14,7 @@ import attrs
 import yaml
 
 from eagleops.inventory.problems import Problem, Wrong
+from eagleops.remote import redact
 
 Kind = Literal["text", "number", "boolean", "null", "blank"]
 _YAML = "tag:yaml.org,2002:"
@@ -32,6 +34,8 @@ _TAGS = {*_KINDS, f"{_YAML}map", f"{_YAML}seq"}
 _MOST_NODES = 100_000
 # So much of a wrong value is enough to find it by.
 _MOST_TOLD = 60
+# Below these a key is a name that a profile gives: it may name a secret.
+_GIVEN = re.compile(r"\.(?:args|env|values)\.(.+)\Z")
 
 
 @attrs.frozen
@@ -54,13 +58,21 @@ class Scalar:
 
     @property
     def told(self) -> str:
-        """As messages name it."""
+        """As messages name it: without what is secret."""
         if self.kind == "blank":
             return "nothing"
         if self.kind == "null":
             return "null"
-        shown = self.text if len(self.text) <= _MOST_TOLD else f"{self.text[:_MOST_TOLD]}..."
+        text = redact.REDACTED if self.is_secret else redact.text(self.text)
+        shown = text if len(text) <= _MOST_TOLD else f"{text[:_MOST_TOLD]}..."
         return f"the text {shown!r}" if self.kind == "text" else f"the {self.kind} {shown}"
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether a profile gives it a secret's name."""
+        given = _GIVEN.search(self.key)
+        names = given[1].split(".") if given else ()
+        return any(redact.is_secret(name, self.text) for name in names)
 
 
 @attrs.frozen
@@ -129,8 +141,12 @@ def read(text: str) -> Table:
 
 
 def child_key(key: str, name: str) -> str:
-    """The dotted path of ``name`` under ``key``."""
-    return f"{key}.{name}" if key else name
+    """The dotted path of ``name`` under ``key``; where ``=`` stands for a colon, of the name alone.
+
+    It is for messages: in ``{HF_TOKEN=...}`` YAML takes the value for a part of the name.
+    """
+    shown = redact.text(name)
+    return f"{key}.{shown}" if key else shown
 
 
 @attrs.define

@@ -24,21 +24,33 @@ def with_env_files(entry: ProfileEntry, folder: Path) -> ProfileEntry:
     env: dict[str, str] = {}
     lines: dict[str, int | str] = {}
     for path in entry.env_file or ():
-        file = folder / Path(path).expanduser()
+        file = folder / _at_home(entry, path)
         for number, name, value in _variables(entry, file):
             env[name] = value
             lines[f"env.{name}"] = f"{file}:{number}"
     return attrs.evolve(entry, env={**env, **entry.env}, lines={**lines, **entry.lines})
 
 
-def _variables(entry: ProfileEntry, file: Path) -> list[tuple[int, str, str]]:
-    key, line = f"profiles.{entry.name}.env_file", entry.lines.get("env_file", 0)
+def _at_home(entry: ProfileEntry, path: str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        problem = f"{path} cannot be read: nobody's home is named so here"
+        raise _wrong(entry, problem) from None
+
+
+def _wrong(entry: ProfileEntry, problem: str, way_out: str = "") -> Wrong:
+    line = entry.lines.get("env_file", 0)
     at = line if isinstance(line, int) else 0
+    return Wrong(Problem(at, f"profiles.{entry.name}.env_file", problem, way_out))
+
+
+def _variables(entry: ProfileEntry, file: Path) -> list[tuple[int, str, str]]:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = (getattr(error, "strerror", None) or "it is no UTF-8").lower()
-        raise Wrong(Problem(at, key, f"{file} cannot be read: {why}")) from None
+        raise _wrong(entry, f"{file} cannot be read: {why}") from None
     found = []
     for number, written in enumerate(text.splitlines(), 1):
         stripped = written.strip()
@@ -46,8 +58,11 @@ def _variables(entry: ProfileEntry, file: Path) -> list[tuple[int, str, str]]:
             continue
         name, equals, value = stripped.removeprefix("export ").lstrip().partition("=")
         if not equals or not VARIABLE_NAME.match(name):
-            problem = f"{file}:{number}: expected NAME=VALUE, got {written!r}"
-            raise Wrong(Problem(at, key, problem, "No blank stands before =."))
+            # The line itself is told by its number: what stands in such a file is secret, mostly.
+            got = f"the name {name!r}" if equals else "a line without ="
+            problem = f"{file}:{number}: expected NAME=VALUE, got {got}"
+            blank = "No blank stands before =." if name != name.rstrip() else ""
+            raise _wrong(entry, problem, blank)
         found.append((number, name, _unquoted(value.strip())))
     return found
 

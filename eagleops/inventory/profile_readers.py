@@ -8,6 +8,7 @@ from eagleops.inventory import readers
 from eagleops.inventory.document import Items, Node, Scalar, Table
 from eagleops.profile import secret
 from eagleops.profile.values import FALSE_FLAG, FLAG_NAME, VARIABLE_NAME
+from eagleops.remote import redact
 
 
 def env(node: Node) -> dict[str, Any]:
@@ -15,7 +16,7 @@ def env(node: Node) -> dict[str, Any]:
 
     def read(name: str, value: Node) -> tuple[str, Any]:
         if not VARIABLE_NAME.match(name):
-            problem = f"{name!r} is no variable's name"
+            problem = f"{redact.text(name)!r} is no variable's name"
             raise readers.wrong(value, problem, "Letters, digits and underscores; no digit first.")
         if isinstance(value, Scalar) and value.kind == "boolean":
             quoted = f"Put it in quotes: '{value.text}'. Unquoted, YAML 1.1 reads true or false."
@@ -36,7 +37,7 @@ def values(node: Node) -> dict[str, str | None]:
 
     def read(name: str, value: Node) -> tuple[str, str | None]:
         if not VARIABLE_NAME.match(name):
-            problem = f"{name!r} is no value's name"
+            problem = f"{redact.text(name)!r} is no value's name"
             raise readers.wrong(value, problem, "Letters, digits and underscores; no digit first.")
         if isinstance(value, Scalar) and value.kind == "null":
             return name, None
@@ -64,7 +65,7 @@ def args(node: Node) -> dict[str, Any]:
         if not FLAG_NAME.match(name):
             bare = name.lstrip("-")
             way_out = f"Write it without its dashes: {bare}." if FLAG_NAME.match(bare) else ""
-            raise readers.wrong(value, f"{name!r} is no flag's name", way_out)
+            raise readers.wrong(value, f"{redact.text(name)!r} is no flag's name", way_out)
         return name, _flag_value(value)
 
     return dict(readers.gathered(readers.pairs(node, read)))

@@ -16,6 +16,7 @@ from eagleops.profile.values import (
     VARIABLE_NAME,
     passable,
 )
+from eagleops.remote import redact
 
 T = TypeVar("T")
 Reader = Callable[[Node], Any]
@@ -216,9 +217,8 @@ def json_value(node: Node) -> Any:
     except ValueError:
         if node.kind == "null":
             return None
-        raise unexpected(
-            node, "a value that JSON knows", f"Put it in quotes for a text: '{node.text}'."
-        ) from None
+        hint = "Put it in quotes for a text" + ("." if node.is_secret else f": '{node.text}'.")
+        raise unexpected(node, "a value that JSON knows", hint) from None
 
 
 def pairs(
@@ -236,13 +236,13 @@ def _seconds_hint(node: Node) -> str:
 
 
 def _quote_hint(node: Node) -> str:
-    if isinstance(node, Scalar) and node.kind in {"boolean", "number"}:
+    if isinstance(node, Scalar) and node.kind in {"boolean", "number"} and not node.is_secret:
         return f"Put it in quotes for a text: '{node.text}'."
     return ""
 
 
 def _list_hint(node: Node) -> str:
     if isinstance(node, Scalar) and node.kind == "text":
-        words = ", ".join(node.text.split())
+        words = ", ".join(redact.argv(node.text.split()))
         return f"Write [{words}]."
     return ""

@@ -18,6 +18,7 @@ from eagleops.inventory.problems import Problem, Wrong, nearest
 from eagleops.inventory.readers import Reader
 from eagleops.profile import ProfileEntry
 from eagleops.profile.values import PORTS
+from eagleops.remote import redact
 
 T = TypeVar("T")
 
@@ -230,11 +231,12 @@ def _problems(error: cattrs.ClassValidationError, node: Table) -> list[Problem]:
 
 def _unknown(node: Table, kind: type[Any]) -> list[Problem]:
     fields = FIELDS[kind]
-    return [
-        Problem(value.line, value.key, f"there is no key {name} here", _known_name(name, fields))
-        for name, value in node.items()
-        if name not in fields
-    ]
+    problems = []
+    for name, value in node.items():
+        if name not in fields:
+            problem = f"there is no key {redact.text(name)} here"
+            problems.append(Problem(value.line, value.key, problem, _known_name(name, fields)))
+    return problems
 
 
 def _known_name(name: str, fields: Mapping[str, Reader]) -> str:

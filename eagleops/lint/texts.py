@@ -79,11 +79,13 @@ def shell(subject: Subject) -> Iterator[Told]:
     for key, value in subject.texts:
         where = subject.profile.place(key)
         if value.startswith("~"):
-            message = f"no shell reads {value!r}: ~ stays ~"
+            message = f"no shell reads {_shown(subject, key, value)!r}: ~ stays ~"
             yield where, message, "Write the whole path."
         elif (found := _EXPANSION.search(value)) and not value.startswith("{"):
-            message = f"no shell reads it: {found[0]!r} stays as it is"
-            yield where, message, "Write what it stands for."
+            # A variable alone is what was meant, and no secret; within one, it may be a part of it.
+            whole = found[0] == value or _shown(subject, key, value) == value
+            piece = found[0] if whole else redact.REDACTED
+            yield where, f"no shell reads it: {piece!r} stays as it is", "Write what it stands for."
 
 
 @rule("stray-characters", "warning")
@@ -92,9 +94,21 @@ def stray(subject: Subject) -> Iterator[Told]:
     for key, value in subject.texts:
         where = subject.profile.place(key)
         if value != value.strip():
-            yield where, f"{value!r} begins or ends with a blank, which is handed on", ""
+            shown = _shown(subject, key, value)
+            yield where, f"{shown!r} begins or ends with a blank, which is handed on", ""
         elif len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
-            message = f"the quotes of {value} are part of the value: the server gets them too"
-            yield where, message, f"Write {value[1:-1]}."
+            shown = _shown(subject, key, value)
+            message = f"the quotes of {shown} are part of the value: the server gets them too"
+            yield where, message, f"Write {value[1:-1]}." if shown == value else "Leave them out."
         elif found := _PLACEHOLDER.search(value):
             yield where, f"{found[0]!r} looks like a placeholder", "Write the real value."
+
+
+def _shown(subject: Subject, key: str, value: str) -> str:
+    """``value`` as a finding may show it: a secret's is replaced, by its name or by its place."""
+    field, _, name = key.partition(".")
+    if field == "command":
+        words = subject.profile.command
+        pairs = zip(words, redact.argv(words), strict=True)
+        return next((shown for word, shown in pairs if value == word != shown), value)
+    return redact.value(name, value)

@@ -70,7 +70,9 @@ class ProfileEntry:
     env_file: tuple[str, ...] | None = attrs.field(
         default=None, converter=attrs.converters.optional(strings)
     )
-    values: Mapping[str, str | None] = attrs.field(factory=dict, converter=frozen_mapping)
+    values: Mapping[str, str | None] = attrs.field(
+        factory=dict, converter=frozen_mapping, repr=shown
+    )
     removed: frozenset[str] = frozenset()
     lines: Mapping[str, int | str] = attrs.field(
         factory=dict, converter=frozen_mapping, repr=False, eq=False

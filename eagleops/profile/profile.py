@@ -62,7 +62,7 @@ class Profile:
     cwd: str | None = None
     gpus: tuple[int, ...] | None = attrs.field(default=None, converter=gpu_indices)
     sim: Mapping[str, Any] = attrs.field(factory=dict, converter=frozen_mapping)
-    values: Mapping[str, str] = attrs.field(factory=dict, converter=frozen_mapping)
+    values: Mapping[str, str] = attrs.field(factory=dict, converter=frozen_mapping, repr=shown)
     origin: str = ""
     sources: Mapping[str, str] = attrs.field(factory=dict, converter=frozen_mapping, repr=False)
     places: Mapping[str, str] = attrs.field(
@@ -142,7 +142,7 @@ class Profile:
             "cwd": self.cwd,
             "gpus": None if self.gpus is None else list(self.gpus),
             "sim": dict(self.sim),
-            "values": dict(self.values),
+            "values": redacted(self.values),
             "origin": self.origin,
             "sources": self._keys_by_source(),
         }

@@ -6,19 +6,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
 
 from eagleops.profile.profile import Profile
 from eagleops.profile.secret import SecretReference
+from eagleops.remote import redact
 
 _NAMED = re.compile(r"\$(\$\{)|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def filled(profile: Profile) -> Profile:
     """``profile`` with its named values in their places.
+
+    Of those that a secret is made of the names alone stay: they are in their place, and every
+    other place would show them.
 
     Raises:
         ProfileError: for a name that has no value.
@@ -33,7 +37,15 @@ def filled(profile: Profile) -> Profile:
         command=tuple(_filled(profile, "command", word) for word in profile.command),
         args=args,
         env=env,
+        values={**profile.values, **dict.fromkeys(_in_secrets(profile), redact.REDACTED)},
     )
+
+
+def _in_secrets(profile: Profile) -> Iterator[str]:
+    """The named values that a secret is made of."""
+    for name, value in (*profile.env.items(), *profile.args.items()):
+        if isinstance(value, str) and redact.is_secret(name, value):
+            yield from (found[2] for found in _NAMED.finditer(value) if found[2])
 
 
 def _filled(profile: Profile, key: str, value: Any) -> Any:

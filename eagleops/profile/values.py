@@ -169,14 +169,16 @@ def _reference(value: Mapping[str, Any], where: str) -> SecretReference:
 
 
 def _text(value: Any, where: str, way_out: str = "") -> str:
+    name = where.partition(".")[2]
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        problem = f"expected a text or a number, got {value!r}"
+        told = redact.REDACTED if redact.is_secret(name, str(value)) else repr(value)
+        problem = f"expected a text or a number, got {told}"
         raise ProfileError(problem=problem, where=where, way_out=way_out)
     text = value if isinstance(value, str) else repr(value)
     if not passable(text):
         raise ProfileError(
-            problem=f"{text!r} cannot be handed to a process: it holds a NUL byte or half a "
-            "surrogate pair",
+            problem=f"{redact.value(name, text)!r} cannot be handed to a process: it holds a NUL "
+            "byte or half a surrogate pair",
             where=where,
         )
     return text

@@ -545,3 +545,41 @@ def test_a_long_wrong_value_is_told_by_its_beginning(refusal) -> None:
         "hosts.yaml:2: profiles.p.port: expected a number from 1 to 65535, got the text "
         f"'{'x' * 60}...'"
     )
+
+
+SECRETS = {
+    "variables in one text": "env: HF_TOKEN=hush",
+    "a text in place of the variables": "env:\n      HF_TOKEN=hush",
+    "variables without colons": "env: {HF_TOKEN=hush}",
+    "a variable twice": "env: {HF_TOKEN: hush, HF_TOKEN: hush}",
+    "a variable's name in quotes": "env: {'HF_TOKEN=hush': x}",
+    "an inherited value": "inherit: [HF_TOKEN=hush]",
+    "a secret that is nowhere": "env: {HF_TOKEN: {secret: hush}}",
+    "a secret that is more": "env: {HF_TOKEN: {secret: env:X, value: hush}}",
+    "a value beside a list": "env: {HF_TOKEN: [hush]}",
+    "flags in one text": "args: --api-key hush",
+    "a flag without a colon": "args: {--api-key hush}",
+    "a flag joined to its value": "args: {--api-key=hush}",
+    "a command in one text": "command: serve --api-key hush --port 1",
+    "named values in one text": "values: api_key=hush",
+    "a key of the profile": "HF_TOKEN=hush: x",
+}
+
+
+@pytest.mark.parametrize("profile", SECRETS.values(), ids=SECRETS)
+def test_what_is_wrong_about_a_secret_is_told_without_it(read, profile) -> None:
+    """By its line and its key, whatever was written in place of a colon."""
+    with pytest.raises(InventoryError) as caught:
+        read(f"profiles:\n  p:\n    engine: vllm\n    {profile}\n")
+
+    told = f"{caught.value} {caught.value.to_dict()}"
+    assert "hush" not in told
+    assert "hosts.yaml:5: profiles.p" in told or "hosts.yaml:6: profiles.p" in told
+
+
+def test_a_number_under_a_secrets_name_is_not_told_either(refusal) -> None:
+    """Where a flag's value has to be a text."""
+    told = refusal("profiles: {p: {engine: vllm, args: {x: {api-key: 0x5ec4e7}}}}\n")
+
+    assert "5ec4e7" not in told
+    assert "profiles.p.args.x.api-key: " in told

@@ -9,6 +9,7 @@ import pytest
 
 from eagleops.inventory import load, parse, shipped
 from eagleops.lint import counted, lint, rules, worst
+from eagleops.profile import Profile
 
 sys.path.insert(0, str(Path(__file__).parent))
 from cases import CASES, SOUND, Case
@@ -65,6 +66,31 @@ def test_a_finding_names_file_line_and_key_of_the_profile_that_says_it() -> None
     assert first.rule == "nccl-word"
     assert first.where == "hosts.yaml:6: profiles.nccl.env.NCCL_ALGO"
     assert first.fix == "Did you mean Ring?"
+
+
+@pytest.mark.parametrize("value", [" hush", "'hush'", "~hush", "x$hush", "`hush`", "hush <todo>"])
+def test_a_finding_about_a_secret_does_not_hold_it(value: str) -> None:
+    """Under a secret's name, behind a secret's flag, or in a URL."""
+    secrets = {"HF_TOKEN": value, "PROXY": " http://me:hush@example.com"}
+    profile = Profile(
+        name="p",
+        engine="command",
+        port=8000,
+        env=secrets,
+        args={"api-key": value},
+        command=("serve", "--api-key", value),
+    )
+    found = [one for one in lint(profile) if one.rule in {"shell-syntax", "stray-characters"}]
+
+    assert {one.where.rpartition("profiles.p.")[2] for one in found} >= {"env.HF_TOKEN", "command"}
+    assert "hush" not in str(found)
+
+
+def test_a_variable_that_nobody_reads_is_named_under_a_secrets_name() -> None:
+    """``$HF_TOKEN`` is a slip, and no secret."""
+    found = lint(Profile(name="p", engine="vllm", model="/m", env={"HF_TOKEN": "$HF_TOKEN"}))
+
+    assert "no shell reads it: '$HF_TOKEN' stays as it is" in [one.message for one in found]
 
 
 def test_findings_come_worst_first() -> None:

@@ -11,6 +11,7 @@ from eagleops.errors import InventoryError, ProfileError
 from eagleops.inventory import parse
 from eagleops.profile import Profile, SecretReference, filled
 from eagleops.workflows.secrets import revealed, secret_values, with_values
+from eagleops.workflows.show_profile import show_profile
 
 HOSTS = "hosts: {sim: {transport: sim}}\nprofiles:\n"
 
@@ -69,12 +70,13 @@ def test_environment_files_come_under_what_the_profile_says(tmp_path: Path) -> N
     ("content", "problem"),
     [
         (None, "prod.env cannot be read: no such file or directory"),
-        ("A = 1\n", "prod.env:1: expected NAME=VALUE, got 'A = 1'"),
-        ("A=1\nrm -rf /\n", "prod.env:2: expected NAME=VALUE, got 'rm -rf /'"),
+        ("A = hush\n", "prod.env:1: expected NAME=VALUE, got the name 'A '\nNo blank stands"),
+        ("A=1\nhush\n", "prod.env:2: expected NAME=VALUE, got a line without ="),
+        ("A=1\nmy-hf=hush\n", "prod.env:2: expected NAME=VALUE, got the name 'my-hf'"),
     ],
 )
 def test_an_environment_file_that_sets_nothing_is_an_error(tmp_path, content, problem) -> None:
-    """It names the profile's key, and the file's line."""
+    """It names the profile's key, and the file's line; what stands there may be secret."""
     if content is not None:
         (tmp_path / "prod.env").write_text(content)
 
@@ -82,6 +84,39 @@ def test_an_environment_file_that_sets_nothing_is_an_error(tmp_path, content, pr
         parse(HOSTS + "  p: {engine: sglang, env_file: prod.env}\n", folder=tmp_path)
 
     assert problem in str(caught.value)
+    assert "hush" not in str(caught.value)
+
+
+def test_an_environment_file_at_nobodys_home_is_an_error() -> None:
+    """It is no bug of eagleops that nobody has that name."""
+    with pytest.raises(InventoryError) as caught:
+        parse(HOSTS + "  p: {engine: sglang, env_file: ~no-such-user/prod.env}\n")
+
+    assert str(caught.value) == (
+        "hosts.yaml:3: profiles.p.env_file: ~no-such-user/prod.env cannot be read: nobody's home "
+        "is named so here"
+    )
+
+
+def test_a_named_value_that_a_secret_is_made_of_is_one() -> None:
+    """The server gets it; neither the profile's JSON nor its repr shows it, whatever its name."""
+    inventory = parse(
+        HOSTS + "  p:\n"
+        "    engine: sglang\n"
+        "    model: /m\n"
+        "    port: 1\n"
+        "    values: {mine: hush, other: hush, api_key: hush, plain: seen}\n"
+        '    env: {HF_TOKEN: "${mine}", A: "${plain}"}\n'
+        '    args: {api-key: "x${other}"}\n'
+    )
+
+    profile = inventory.profile("p")
+
+    assert profile.env["HF_TOKEN"] == "hush"
+    assert profile.args["api-key"] == "xhush"
+    for shown in (str(profile.to_dict()), repr(profile), str(show_profile(inventory, "p").view())):
+        assert "hush" not in shown
+        assert "seen" in shown
 
 
 def test_a_secret_is_a_reference_until_the_launch(tmp_path: Path, monkeypatch) -> None:

@@ -107,6 +107,16 @@ def test_a_secret_is_shown_by_neither_repr_nor_json() -> None:
     assert profile.to_dict()["args"] == {"api-key": "<redacted>", "tp-size": "8"}
 
 
+@pytest.mark.parametrize("value", ["hush\0", "hush\ud800", ["hush"], {"a": "hush"}, b"hush"])
+def test_a_secret_that_cannot_be_launched_is_refused_without_it(value) -> None:
+    """Its key is told, and what is wrong."""
+    told = message(env={"HF_TOKEN": value})
+
+    assert told.startswith("env.HF_TOKEN: ")
+    assert "hush" not in told
+    assert "hush" not in message(args={"api-key": ["hush\0"]})
+
+
 def test_a_profile_cannot_be_changed() -> None:
     """What was resolved stays as it was: a change makes a new profile."""
     profile = Profile(name="p", env={"A": "1"})
