@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -87,7 +87,12 @@ Expectation = Mapping[str, str | None]
 
 
 def judge(
-    read: Read, expected: Expectation, *, host: str = "", engine: Engine | None = None
+    read: Read,
+    expected: Expectation,
+    *,
+    host: str = "",
+    engine: Engine | None = None,
+    secrets: Collection[str] = (),
 ) -> EnvReport:
     """Judges each expected variable in each process.
 
@@ -97,12 +102,13 @@ def judge(
             secret that was left out (``<redacted>``) for a value that is not on record.
         host: The machine, for the report.
         engine: What is known of the server's engine.
+        secrets: The variables that are secrets whatever their names say.
     """
     engine = engine or Engine()
     processes = {process["pid"]: process for process in read["processes"]}
     server = read["server"] or {}
     main = processes.get(server.get("pid") or next(iter(processes), -1))
-    values = _expected_values(expected, main, read["salt"])
+    values = _expected_values(expected, main, read["salt"], secrets)
     roles = {pid: engine.role(each["title"], each["argv"]) for pid, each in processes.items()}
     counted = _counted(roles)
     missing = engine.missing([role for role in roles.values() if role is not None])
@@ -134,7 +140,7 @@ class _Reading:
 
 
 def _expected_values(
-    expected: Expectation, main: Read | None, salt: str
+    expected: Expectation, main: Read | None, salt: str, secrets: Collection[str]
 ) -> dict[str, Value | None]:
     """Secrets as digests: from here on nothing holds the text of one."""
     values: dict[str, Value | None] = {}
@@ -143,7 +149,7 @@ def _expected_values(
             started_with = None if main is None else main["initial"]["variables"].get(name)
             known = value_of(started_with, salt)
             values[name] = known if known is not None else Secret()
-        elif value is not None and is_secret(name, value):
+        elif value is not None and (name in secrets or is_secret(name, value)):
             values[name] = Secret.of(salt, value)
         else:
             values[name] = value

@@ -49,6 +49,8 @@ def relaunch_request(
     hosts_own = set() if same_host else BASE - set(expected)
     env, inherit, missing = _environment(recorded, {*hosts_own, *supplied}, spec, profile)
     argv, unknown = _argv(spec["argv"], profile)
+    # What the record left out is left out of the new one too.
+    secret_words = [n for n, word in enumerate(spec["argv"]) if REDACTED in word]
     state_dir = (run.part("log") or {}).get("state_dir")
     if state_dir and "NCCL_DEBUG_FILE" in env:
         env["NCCL_DEBUG_FILE"] = env["NCCL_DEBUG_FILE"].replace(state_dir, STATE_DIR)
@@ -57,6 +59,8 @@ def relaunch_request(
         **{name: spec.get(name) for name in KEPT},
         "launch_id": random_tokens.token_hex(16),
         "argv": argv,
+        "secret_words": secret_words,
+        "secret_env": [name for name in env if REDACTED in recorded[name]],
         # The base that a profile took away is taken away again.
         "env": {**dict.fromkeys(BASE - set(recorded)), **supplied, **env},
         "inherit": inherit,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, Generator, List, Optional, Sequence, Tuple
 
+from eagleops.remote import redact
 from eagleops.remote.context import Context
 from eagleops.remote.failure import Failure
 from eagleops.remote.mask import Mask
@@ -25,6 +26,7 @@ def environ(
     name: Optional[str] = None,
     pid: Optional[int] = None,
     names: Sequence[str] = (),
+    secrets: Sequence[str] = (),
 ) -> Step:
     """Reads the environment of each process of a server.
 
@@ -34,6 +36,8 @@ def environ(
         pid: The main process of a server that was launched otherwise: it and what is below.
         names: Variables to tell beside those that the server's record expects and all whose
             names begin with ``NCCL_``, ``SGLANG_``, ``VLLM_`` or ``CUDA_``.
+        secrets: Those among them that are secrets whatever their names say, beside those whose
+            values the record leaves out.
 
     Returns:
         ``server``: the SERVER dict, or None; ``spec``: ``expected`` (name to value),
@@ -67,7 +71,8 @@ def environ(
     pids = _below(pid) if server is None else _living(server)
     yield {"event": "reading", "processes": len(pids)}
     expected = {} if record is None else record.spec.get("expected") or {}
-    mask = Mask([*expected, *names])
+    left_out = [variable for variable, value in expected.items() if value == redact.REDACTED]
+    mask = Mask([*expected, *names], [*left_out, *secrets])
     witnesses = Witnesses(mask, None if server is None else server["state_dir"])
     found, gone = _read_all(context, witnesses, pids)
     return {

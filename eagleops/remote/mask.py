@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-import secrets
+from secrets import token_hex
 from typing import Any, Dict, Iterable, Mapping
 
 from eagleops.remote import redact
@@ -19,11 +19,16 @@ class Mask:
 
     A secret's value becomes a digest with a salt of this one call: equal values can be told
     to be equal, and that is all that can be told.
+
+    Args:
+        names: Of variables that are asked for.
+        secrets: Names of those that are secrets whatever their names say.
     """
 
-    def __init__(self, names: Iterable[str]) -> None:
+    def __init__(self, names: Iterable[str], secrets: Iterable[str] = ()) -> None:
         self._names = frozenset(names)
-        self.salt = secrets.token_hex(16)
+        self._secrets = frozenset(secrets)
+        self.salt = token_hex(16)
 
     def concerns(self, prefix: str, variables: Mapping[bytes, bytes]) -> bool:
         """Whether a variable of that prefix is asked for, or stands in ``variables``."""
@@ -43,7 +48,7 @@ class Mask:
 
     def value(self, name: str, value: str) -> Any:
         """``value``, or ``{"sha256": ...}`` for a secret."""
-        if not redact.is_secret(name, value):
+        if name not in self._secrets and not redact.is_secret(name, value):
             return value
         key, content = self.salt.encode("ascii"), value.encode("utf-8", "surrogateescape")
         return {"sha256": hmac.new(key, content, hashlib.sha256).hexdigest()}

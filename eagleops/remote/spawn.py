@@ -39,6 +39,8 @@ START_LIMIT_S = 30.0
 POLL_S = 0.01
 # Moved aside while a new launch is tried: it comes back if that launch is refused.
 ASIDE = ".aside"
+# What of a launch is on record without its secrets, or not at all.
+_NOT_AS_IT_IS = ("argv", "env", "expected", "secret_env", "secret_words")
 
 
 def spawn(
@@ -50,8 +52,10 @@ def spawn(
         context: The operation's surroundings.
         name: The server's.
         launch: ``launch_id``, ``argv``, ``env``, ``inherit``, ``cwd``; ``port``;
-            ``require_free_mib``; ``profile``, ``engine``, ``model``, ``expected``,
-            ``expected_workers``, ``readiness`` and ``nccl_log`` are kept for later.
+            ``require_free_mib``; ``secret_env`` and ``secret_words``, the names of variables
+            and the places in ``argv`` whose values are secrets whatever their names say;
+            ``profile``, ``engine``, ``model``, ``expected``, ``expected_workers``,
+            ``readiness`` and ``nccl_log`` are kept for later.
 
     Raises:
         Failure: ``bad_name``, ``server_exists``, ``port_taken``, ``gpu_busy``,
@@ -195,15 +199,22 @@ def _clear(folder: str) -> None:
 def _write_spec(
     folder: str, launch: Launch, env: Dict[str, str], start_folder: str, executable: str
 ) -> None:
-    spec = {key: value for key, value in launch.items() if key not in ("argv", "env", "expected")}
+    spec = {key: value for key, value in launch.items() if key not in _NOT_AS_IT_IS}
+    words = launch.get("secret_words") or ()
+    argv = [redact.REDACTED if n in words else word for n, word in enumerate(launch["argv"])]
     spec.update(
-        argv=redact.argv(launch["argv"]),
-        env=redact.environment(env),
-        expected=redact.json_value(launch.get("expected") or {}),
+        argv=redact.argv(argv),
+        env=_without_secrets(redact.environment(env), launch),
+        expected=_without_secrets(redact.json_value(launch.get("expected") or {}), launch),
         cwd=start_folder,
         executable=executable,
     )
     supervisor.write_json(folder, server_record.SPEC, spec)
+
+
+def _without_secrets(variables: Dict[str, Any], launch: Launch) -> Dict[str, Any]:
+    left_out = [name for name in launch.get("secret_env") or () if name in variables]
+    return dict(variables, **dict.fromkeys(left_out, redact.REDACTED))
 
 
 def _write(path: str, content: str) -> None:

@@ -14,13 +14,13 @@ from eagleops.environment import EnvReport
 from eagleops.errors import CheckFailed, EagleError, ServerDied, ServerNotReady
 from eagleops.lint import Finding, counted
 from eagleops.machine import Machine
-from eagleops.profile import Profile
+from eagleops.profile import Profile, SecretReference
 from eagleops.server import ServerFacts, require_name
 from eagleops.view import Text, Tone, View
 from eagleops.workflows.lint import checked
 from eagleops.workflows.progress import Progress, Step, events_of, unwatched
 from eagleops.workflows.reset import ResetReport, reset
-from eagleops.workflows.secrets import revealed
+from eagleops.workflows.secrets import by_reference, revealed
 from eagleops.workflows.verify import verify
 
 # A trillion parameters from a cold disk take a good half hour; a hung start takes forever.
@@ -211,13 +211,16 @@ def launch_request(
     Raises:
         ProfileError: if the profile names no launchable server, or a secret cannot be had.
     """
+    command = adapter.command(profile, profile.python or machine.entry.python)
     return {
         "launch_id": secrets.token_hex(16),
         "profile": profile.name,
         "engine": profile.engine,
         "model": profile.model,
         "port": profile.port,
-        "argv": revealed(adapter.command(profile, profile.python or machine.entry.python)),
+        "argv": revealed(command),
+        "secret_words": [n for n, word in enumerate(command) if isinstance(word, SecretReference)],
+        "secret_env": by_reference(profile.env),
         "env": {
             **machine.launch_env_for(profile.sim),
             **revealed(adapter.environment(profile, nccl_log=nccl_log)),

@@ -6,7 +6,7 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,7 @@ def record_launch(
     launched: Launched,
     *,
     lint: Any = None,
+    secrets: Iterable[str] = (),
     progress: Progress = unwatched,
 ) -> int:
     """Looks at what a launched server runs on, and records it as a run.
@@ -110,6 +111,7 @@ def record_launch(
         profile: What was launched; of a run that is reproduced, its recorded ``profile_source``.
         launched: The launch's report, or the error that it ended in.
         lint: The linter's findings as JSON; None where nobody linted.
+        secrets: Values that must not be recorded, beside the profile's own.
         progress: Told of each step.
 
     Returns:
@@ -134,8 +136,8 @@ def record_launch(
         client=socket.gethostname(),
         eagleops=__version__,
     )
-    secrets = secrets_of(profile) if isinstance(profile, Profile) else ()
-    return ledger.add(Run.begin(header, parts), secrets=secrets)
+    own = secrets_of(profile) if isinstance(profile, Profile) else ()
+    return ledger.add(Run.begin(header, parts), secrets=(*own, *secrets))
 
 
 def server_parts(machine: Machine, name: str) -> dict[str, Any]:

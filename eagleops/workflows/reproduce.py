@@ -21,7 +21,7 @@ from eagleops.profile import Profile
 from eagleops.view import Text, Tone, View
 from eagleops.workflows.launch import LaunchReport, start
 from eagleops.workflows.progress import Progress, Step, unwatched
-from eagleops.workflows.record import installation_parts, record_launch
+from eagleops.workflows.record import installation_parts, record_launch, secrets_of
 from eagleops.workflows.secrets import with_values
 
 # Parts that tell where a run takes place, not what it came to.
@@ -37,6 +37,7 @@ class ReproducePlan:
         place: The place of the recorded run against this one, as it is now.
         missing: Secrets whose values are nowhere: without them nothing is started.
         notes: What else a person should know.
+        secrets: The values of those that are known.
     """
 
     run: Run
@@ -45,6 +46,7 @@ class ReproducePlan:
     place: RunDiff
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = attrs.field(default=(), repr=False)
 
     @property
     def ok(self) -> bool:
@@ -156,7 +158,8 @@ def plan_reproduction(
     notes = (
         [] if same_host else [f"It ran on {run.header.host}; HOME, USER and PATH are the host's"]
     )
-    return ReproducePlan(run, machine.name, request, place, missing, tuple(notes))
+    secrets = secrets_of(profile) if profile else ()
+    return ReproducePlan(run, machine.name, request, place, missing, tuple(notes), secrets)
 
 
 def reproduce(
@@ -199,11 +202,13 @@ def reproduce(
         )
     except (ServerDied, ServerNotReady) as ended:
         if ledger is not None:
-            record_launch(ledger, machine, source, ended, progress=progress)
+            record_launch(ledger, machine, source, ended, secrets=plan.secrets, progress=progress)
         raise
     run_id = None
     if ledger is not None:
-        run_id = record_launch(ledger, machine, source, report, progress=progress)
+        run_id = record_launch(
+            ledger, machine, source, report, secrets=plan.secrets, progress=progress
+        )
     return ReproduceReport(plan, attrs.evolve(report, run_id=run_id), run_id)
 
 

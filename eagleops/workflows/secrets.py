@@ -42,6 +42,11 @@ def revealed(value: Any) -> Any:
     return value
 
 
+def by_reference(values: Mapping[str, Any]) -> list[str]:
+    """The names of those that are secrets by reference, whatever their names say."""
+    return [name for name, value in values.items() if isinstance(value, SecretReference)]
+
+
 def with_values(profile: Profile) -> Profile:
     """``profile`` with the values of its secrets: to be launched, and never to be shown.
 

@@ -14,7 +14,7 @@ from eagleops.profile import Profile
 from eagleops.server import require_name
 from eagleops.session import OnEvent
 from eagleops.workflows.progress import Progress, events_of, unwatched
-from eagleops.workflows.secrets import revealed
+from eagleops.workflows.secrets import by_reference, revealed
 
 # As their makers write them.
 _ENGINE_NAMES = {"sglang": "SGLang", "vllm": "vLLM"}
@@ -73,15 +73,21 @@ def verify(
             way_out="Say what: --expect NAME=VALUE (more than once), or --profile PROFILE.",
         )
     asked = {**(revealed(profile.env) if profile else {}), **(expected or {})}
+    secrets = by_reference(profile.env) if profile else []
     read = machine.call(
-        "environ", name=name, pid=pid, names=list(asked), on_event=events_of("verify", progress)
+        "environ",
+        name=name,
+        pid=pid,
+        names=list(asked),
+        secrets=secrets,
+        on_event=events_of("verify", progress),
     )
     spec = read["spec"] or {}
     recorded = {} if profile is not None else spec.get("expected", {})
     values = _with_state_dir({**recorded, **asked}, read["server"])
     chosen = engine or (profile.engine if profile else "") or (read["server"] or {}).get("engine")
     facts = _engine_facts(chosen or _recognised(read["processes"]), profile, read)
-    return judge(read, values, host=machine.name, engine=facts)
+    return judge(read, values, host=machine.name, engine=facts, secrets=secrets)
 
 
 def expectations(pairs: Iterable[str]) -> dict[str, str | None]:

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -121,6 +122,37 @@ def test_secrets_reach_no_output_and_no_file(commands: Commands) -> None:
     assert [path for path in files if b"hf_never_shown" in path.read_bytes()] == []
 
 
+def test_a_secret_by_reference_is_one_whatever_its_name(
+    commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reaches its server, is proved there, and is started again; nothing shows or keeps it."""
+    monkeypatch.setenv("MY_HOOK", "hush_never_shown")
+    commands.write(more=["  told: {extends: baseline, env: {ALERTS: {secret: env:MY_HOOK}}}"])
+
+    answers = [
+        commands("launch", "--profile", "told", "--json"),
+        commands("verify-env", "--json"),
+        commands("verify-env", "--profile", "told"),
+        commands("verify-env", "--explain", "ALERTS"),
+        commands("stop"),
+        commands("reproduce", "--run", "1", "--json"),
+        commands("verify-env"),
+        commands("show", "--run", "2", "--json"),
+        commands("diff", "--run", "2", "--against", "1", "--json"),
+        commands("show", "--run", "2", "--as-profile"),
+    ]
+
+    assert [one.exit_status for one in answers] == [0] * len(answers)
+    worker = answers[1].document["processes"][0]["variables"]["ALERTS"]
+    assert worker["verdict"] == "ok"
+    pid = answers[5].document["server"]["pid"]
+    assert b"ALERTS=hush_never_shown" in Path(f"/proc/{pid}/environ").read_bytes()
+    assert "hush_never_shown" not in "".join(one.stdout + one.stderr for one in answers)
+    kept = [(commands.folder / name).rglob("*") for name in ("state", "data")]
+    files = [path for paths in kept for path in paths if path.is_file()]
+    assert [path for path in files if b"hush_never_shown" in path.read_bytes()] == []
+
+
 def test_a_wrong_inventory_is_one_error_and_status_2(commands: Commands) -> None:
     """File, line and key; what was meant; nothing is touched."""
     text = (commands.folder / "hosts.yaml").read_text()
@@ -157,6 +189,8 @@ def test_an_error_is_a_document_too(commands: Commands) -> None:
         (["logs"], 1),
         (["verify-env", "--pid", "1"], 2),
         (["verify-env", "--expect", "NCCL_PROTO"], 2),
+        (["verify-env", "--worker", "1"], 2),
+        (["doctor", "--port", "65536"], 2),
     ],
 )
 def test_what_cannot_be_done_has_its_status(
@@ -168,6 +202,18 @@ def test_what_cannot_be_done_has_its_status(
     assert answer.exit_status == status, answer.stderr
     assert "Traceback" not in answer.stderr
     assert 1 <= len(answer.stderr.splitlines()) <= 4
+
+
+def test_doctor_needs_no_profile(commands: Commands) -> None:
+    """A machine is looked at before the first profile for it is written: no port is judged."""
+    (commands.folder / "hosts.yaml").write_text("hosts: {sim: {transport: sim}}\n")
+
+    answer = commands("doctor", "--host", "sim", "--json")
+
+    assert answer.exit_status == 0, answer.stdout
+    assert "port" not in [one["id"] for one in answer.document["checks"]]
+    asked = commands("doctor", "--host", "sim", "--port", str(commands.port), "--json")
+    assert "port" in [one["id"] for one in asked.document["checks"]]
 
 
 def test_an_unreachable_host_is_status_4(commands: Commands) -> None:
@@ -183,6 +229,28 @@ def test_an_unreachable_host_is_status_4(commands: Commands) -> None:
 
     assert answer.exit_status == 4
     assert f"root@127.0.0.1:{commands.port}" in answer.stderr
+    assert f"ssh -v -p {commands.port} root@127.0.0.1." in answer.stderr
+
+
+@pytest.mark.parametrize("words", [["logs", "--name", "nobody"], ["verify-env"], ["stop"]])
+def test_an_error_names_its_host_as_hosts_yaml_does(commands: Commands, words: list[str]) -> None:
+    """In the document and in the error, whatever the machine's address is."""
+    document = commands(*words, "--json").document
+
+    assert (document["ok"], document["host"]) == (False, "sim")
+    assert document["error"]["host"] == "sim"
+
+
+def test_an_unreachable_host_is_named_as_hosts_yaml_does(commands: Commands) -> None:
+    """So is the host of a container that cannot be reached through it."""
+    (commands.folder / "hosts.yaml").write_text(
+        f"hosts: {{pve: {{address: 'root@127.0.0.1:{commands.port}'}}}}\n"
+        "containers: {llm: {on: pve, vmid: 129}}\n"
+    )
+
+    for host in ("pve", "llm"):
+        document = commands("status", "--host", host, "--json").document
+        assert (document["host"], document["error"]["host"]) == ("pve", "pve")
 
 
 def test_an_early_death_is_told_with_its_cause(commands: Commands) -> None:

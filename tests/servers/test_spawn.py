@@ -424,6 +424,29 @@ def test_a_secret_argument_is_in_no_file(place, session) -> None:
     assert spec["argv"][3] == "API_KEY=<redacted>"
 
 
+def test_what_the_client_calls_a_secret_is_one_whatever_its_name(place, session) -> None:
+    """A variable and a word that were secrets by reference are left out of the record."""
+    word = "sesame-2"
+    launch = place.launch(
+        ["bash", "-c", "sleep 600; exit", word],
+        env={"ALERTS": word, "PLAIN": "1"},
+        expected={"ALERTS": word, "PLAIN": "1"},
+        secret_env=["ALERTS"],
+        secret_words=[3],
+    )
+
+    session.call("spawn", name="a", launch=launch)
+
+    assert [p for p in files(place.seen_home) if word.encode() in Path(p).read_bytes()] == []
+    spec = json.loads((place.folder("a") / "spec.json").read_text())
+    assert spec["argv"][3] == "<redacted>"
+    assert spec["expected"] == {"ALERTS": "<redacted>", "PLAIN": "1"}
+    assert (spec["env"]["ALERTS"], spec["env"]["PLAIN"]) == ("<redacted>", "1")
+    (main,) = session.call("environ", name="a")["processes"][:1]
+    assert set(main["initial"]["variables"]["ALERTS"]) == {"sha256"}
+    assert main["initial"]["variables"]["PLAIN"] == "1"
+
+
 def test_the_state_folder_is_its_owners_alone(place, session) -> None:
     """Logs show prompts: nobody else may read them."""
     session.call("spawn", name="a", launch=place.launch(["sleep", "600"]))
