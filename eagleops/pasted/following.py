@@ -17,7 +17,7 @@ from eagleops.shell import Doubt, SimpleCommand, expand
 
 Walk = Callable[[str, Report, Surroundings, int], None]
 # Programs whose child outlives the login.
-_STAYING = {"nohup", "setsid", "tmux", "screen", "systemd-run"}
+_STAYING = {"nohup", "setsid", "tmux", "screen"}
 
 
 @attrs.frozen

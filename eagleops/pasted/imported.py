@@ -18,6 +18,7 @@ from eagleops.pasted.target import Target
 from eagleops.pasted.walk import walk
 from eagleops.profile import Profile, SecretReference
 from eagleops.remote import redact
+from eagleops.server import require_name
 from eagleops.shell import Slip, Unreadable, cleaned
 from eagleops.written import comment, handed_on, scalar
 
@@ -57,8 +58,10 @@ def import_command(text: str, *, file: str = "-", name: str | None = None) -> Im
         name: The profile's; without it one made of the model's name.
 
     Raises:
-        UsageError: if it cannot be read, or starts no server.
+        UsageError: if it cannot be read, or starts no server; if the name can be none.
     """
+    if name is not None:
+        require_name(name)  # a launch of the profile is called so
     whole, typography = cleaned(text)
     report = Report(whole)
     report.slips += typography

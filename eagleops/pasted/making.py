@@ -72,7 +72,8 @@ def _env(started: Started, report: Report) -> dict[str, Any]:
 def _secret(variable: str, report: Report, what: str = "") -> SecretReference:
     report.tell(
         "secret-in-command",
-        f"the value of {what or variable} stood in the pasted command: whoever saw it has it; "
+        # In quotes: `--flag word` would be read as a flag with a secret behind it.
+        f"the value of `{what or variable}` stood in the pasted command: whoever saw it has it; "
         "it is left out here",
         f"Export {variable} where eagleops runs; better, make a new one.",
         "warning",
@@ -159,7 +160,8 @@ def _port(name: str, args: dict[str, Any], report: Report) -> int:
         return int(given)
     if given is not None:
         args.pop("port")
-        report.tell("port", f"port {given!r} is none", f"{PORTS[name]} is taken, its default.")
+        message = "--port has no value" if given is True else f"port {given!r} is none"
+        report.tell("port", message, f"{PORTS[name]} is taken, its default.")
         return PORTS[name]
     message = f"no port is given: {PORTS[name]} is the engine's default, and is written out"
     report.tell("port", message, severity="note")

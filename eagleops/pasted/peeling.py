@@ -10,6 +10,11 @@ import attrs
 from eagleops.pasted.containers import into, lxc_attach, pct
 from eagleops.pasted.peeled import Peeled
 
+# systemd-run's options that take a value in a word of its own, too.
+_UNIT_VALUES = {
+    "-E", "-H", "-M", "-p", "-u", "--description", "--gid", "--host", "--machine", "--nice",
+    "--property", "--setenv", "--slice", "--uid", "--unit", "--working-directory",
+}  # fmt: skip
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
@@ -159,6 +164,34 @@ def _screen(words: list[str]) -> Peeled | None:
     return Peeled(words=tuple(rest)) if rest else None
 
 
+def _sshpass(words: list[str]) -> Peeled:
+    rest = words[1:]
+    while rest and rest[0].startswith("-"):
+        option = rest.pop(0)
+        if option in {"-p", "-f", "-d", "-P"} and rest:
+            rest.pop(0)
+    told = "`sshpass`: eagleops logs in by a key or the agent, and takes no password along"
+    return Peeled(words=tuple(rest), lost=told)
+
+
+def _systemd_run(words: list[str]) -> Peeled:
+    rest, added, cwd, scope = words[1:], {}, "", False
+    while rest and rest[0].startswith("-"):
+        option, equals, value = rest.pop(0).partition("=")
+        if option == "--":
+            break
+        if option in _UNIT_VALUES and not equals and rest:
+            value = rest.pop(0)
+        scope = scope or option == "--scope"
+        if option in {"-E", "--setenv"} and "=" in value:
+            name, _, added[name] = value.partition("=")
+        elif option == "--working-directory":
+            cwd = value
+    told = "`systemd-run`: eagleops starts the server itself, without the unit and its properties"
+    # A unit begins with systemd's own environment, a scope with the caller's.
+    return Peeled(words=tuple(rest), env=added, cwd=cwd, drops_env=not scope, lost=told)
+
+
 def _conda(words: list[str]) -> Peeled | None:
     if words[1:2] != ["run"]:
         return None
@@ -205,6 +238,9 @@ _WRAPPERS: Mapping[str, Callable[[list[str]], Peeled | None]] = {
     "taskset": _one_more("the engine's processes are not pinned"),
     "numactl": _numactl,
     "sudo": _sudo,
+    "doas": _sudo,
+    "sshpass": _sshpass,
+    "systemd-run": _systemd_run,
     "bash": _shell,
     "sh": _shell,
     "zsh": _shell,

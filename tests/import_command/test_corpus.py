@@ -13,7 +13,7 @@ from eagleops.engines import engine
 from eagleops.errors import UsageError
 from eagleops.inventory import parse
 from eagleops.lint import rules
-from eagleops.pasted import commented, import_command
+from eagleops.pasted import Imported, commented, import_command
 
 FOLDER = Path(__file__).resolve().parents[1] / "data/commands"
 CORPUS = yaml.safe_load((FOLDER / "corpus.yaml").read_text(encoding="utf-8"))
@@ -78,13 +78,24 @@ def test_what_cannot_be_imported_is_refused_with_the_reason(entry: dict) -> None
     assert caught.value.way_out != "" or entry["refused"] == "ssh"
 
 
+def everything(imported: Imported) -> str:
+    """All that is shown of it, in whatever way."""
+    shown = [imported.profile.to_dict(), imported.argv, dict(imported.env)]
+    return commented(imported.findings) + imported.yaml + json.dumps(shown) + repr(imported)
+
+
 @pytest.mark.parametrize("entry", [e for e in CORPUS if "secret" in e], ids=lambda e: e["id"])
 def test_a_secret_is_never_written(entry: dict) -> None:
-    """It becomes a reference; its value is in no output."""
+    """It becomes a reference; its value is in no output, and the words about it are whole."""
     imported = import_command(entry["command"], file="F")
 
-    everything = commented(imported.findings) + imported.yaml + json.dumps(
-        [imported.profile.to_dict(), imported.argv, dict(imported.env)]
-    ) + repr(imported)  # fmt: skip
-    assert entry["secret"] not in everything
+    assert entry["secret"] not in everything(imported)
     assert '{secret: "env:' in imported.yaml
+    told = [one for one in imported.findings if one.rule == "secret-in-command"]
+    assert "<redacted>" not in str(told)
+
+
+@pytest.mark.parametrize("entry", [e for e in CORPUS if "hidden" in e], ids=lambda e: e["id"])
+def test_a_password_of_the_login_goes_nowhere(entry: dict) -> None:
+    """It has no part in the profile: nothing refers to it, and nothing shows it."""
+    assert entry["hidden"] not in everything(import_command(entry["command"], file="F"))
