@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from eagleops.workflows.progress import Progress
 
 INTERRUPTED = 130
+# What these start outlives them; compare, sweep and nightly stop their servers themselves.
+_LEAVES_A_SERVER = frozenset({"launch", "reproduce"})
 
 COMMON_HELP = {
     "json": "print one JSON document on stdout",
@@ -215,10 +217,13 @@ def _let_go(call: Call) -> None:
 def _interrupted(call: Call) -> Exit:
     from eagleops.errors import Interrupted
 
+    way_out = "What was started goes on: see eagleops status, or end it with eagleops stop."
+    told = Interrupted(
+        problem="interrupted", way_out=way_out if call.command in _LEAVES_A_SERVER else ""
+    )
     if not call.json:
-        return Exit("interrupted", code=INTERRUPTED)
-    way_out = "What was started goes on: eagleops status."
-    _complain(call, Interrupted(problem="interrupted", way_out=way_out))
+        return Exit(str(told), code=INTERRUPTED)
+    _complain(call, told)
     return Exit(code=INTERRUPTED)
 
 

@@ -169,8 +169,9 @@ def the_server(machine: Machine, name: str | None) -> str:
     if len(names) == 1:
         return str(names[0])
     if names:
+        which = "which server?" if living else "no server runs here. These have ended:"
         raise UsageError(
-            problem=f"which server? {', '.join(names)}",
+            problem=f"{which} {', '.join(names)}",
             where=machine.name,
             way_out="Name one: --name NAME.",
         )

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import attrs
 import pytest
 
+from eagleops.errors import UsageError
+from eagleops.workflows.stop import the_server
 from parts.poll import until
 from parts.reserved import free_port
 
@@ -303,7 +306,7 @@ def test_a_dry_run_touches_nothing(commands: Commands) -> None:
 
 
 def test_an_interrupt_is_status_130_and_leaves_the_server(commands: Commands) -> None:
-    """Ctrl-C ends the wait, not the server."""
+    """Ctrl-C ends the wait, not the server, and says so."""
     commands.write(sim="{start_s: 6.0}")
     client: subprocess.Popen[str] = commands.start("launch")
     until(commands.has_begun)
@@ -313,10 +316,40 @@ def test_an_interrupt_is_status_130_and_leaves_the_server(commands: Commands) ->
 
     assert client.returncode == 130
     assert "Traceback" not in stderr
+    way_out = "What was started goes on: see eagleops status, or end it with eagleops stop."
+    assert stderr.splitlines()[-2:] == ["interrupted", way_out]
     until(
         lambda: commands("status", "--json").document["servers"][0]["state"] == "ready",
         interval_s=0.2,
     )
+
+
+@attrs.frozen
+class Listed:
+    """A machine that can be asked for its servers alone."""
+
+    states: Mapping[str, str]
+    name: str = "llm"
+
+    def call(self, operation: str) -> dict[str, list[dict[str, str]]]:
+        assert operation == "servers"
+        return {"servers": [{"name": one, "state": self.states[one]} for one in self.states]}
+
+
+@pytest.mark.parametrize(
+    ("states", "told"),
+    [
+        ({"a": "ready", "b": "starting", "c": "exited"}, "llm: which server? a, b"),
+        ({"a": "exited", "b": "exited"}, "llm: no server runs here. These have ended: a, b"),
+    ],
+)
+def test_which_server_is_asked_of_those_that_run(states: dict[str, str], told: str) -> None:
+    """A name is asked for where several run; where none does that is said."""
+    with pytest.raises(UsageError) as which:
+        the_server(Listed(states), None)
+
+    assert str(which.value) == f"{told}\nName one: --name NAME."
+    assert the_server(Listed({**states, "a": "exited", "b": "ready"}), None) == "b"
 
 
 def test_a_reader_that_goes_away_is_no_error(commands: Commands) -> None:
