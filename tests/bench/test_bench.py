@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import attrs
@@ -19,6 +20,7 @@ from eagleops.workflows.progress import Step
 from eagleops.workflows.record import launch_and_record
 
 
+@pytest.mark.alone  # a reply that a busy machine held back is noted as such
 @pytest.mark.parametrize("way", ["local", "ssh", "pct"])
 def test_the_same_figures_by_every_way_in(served: Serve, way: str) -> None:
     """Counts do not depend on the way; the way and its round trip are told beside them."""
@@ -36,6 +38,7 @@ def test_the_same_figures_by_every_way_in(served: Serve, way: str) -> None:
     assert result.notes == ()
 
 
+@pytest.mark.alone
 def test_ssh_forwards_the_port(served: Serve) -> None:
     """Over SSH alone the requests take a channel of the connection, and start nothing there."""
     server = served("ssh", tok_s=400.0)
@@ -93,8 +96,8 @@ def test_a_stream_that_stalls(served: Serve) -> None:
     """Tokens that stop coming end the bench after its limit, with how many had come."""
     server = served(fail="stall", tok_s=200.0)
 
-    with pytest.raises(RequestFailed, match=r"nothing came for 0.5 s after 2\d of 40 tokens"):
-        server.bench(stall_s=0.5)
+    with pytest.raises(RequestFailed, match=r"nothing came for 3 s after 2\d of 40 tokens"):
+        server.bench(stall_s=3.0)
 
 
 def test_a_server_that_dies_of_the_first_request(served: Serve) -> None:
@@ -110,9 +113,11 @@ def test_a_server_that_dies_of_the_first_request(served: Serve) -> None:
 def test_a_server_that_dies_in_the_middle(served: Serve) -> None:
     """A stream that breaks off says after how many of the tokens it did."""
     server = served(tok_s=40.0)
+    killed = threading.Event()
 
     def kill(step: Step) -> None:
-        if step.event and 0 < step.event["tokens"] < 40:
+        if step.event and step.event["tokens"] and not killed.is_set():
+            killed.set()
             server.machine.call("stop", name="baseline", grace_s=0.0)
 
     with pytest.raises(RequestFailed, match=r"after \d+ of 400 tokens"):

@@ -76,10 +76,11 @@ def test_it_ends_when_it_is_called_off(session: Session) -> None:
     assert len(session.call("snapshot")["gpus"]) == GPUS
 
 
+@pytest.mark.alone
 def test_the_last_samples_are_heard(machine: Machine) -> None:
     """What was sampled up to the end is there once the context is left."""
     with Sampling(machine) as sampling:
-        until(lambda: sampling.latest, limit_s=10)
+        until(lambda: sampling.latest)
         ended_s = time.monotonic()
 
     assert sampling.problem == ""
@@ -92,7 +93,7 @@ def test_gpus_that_cannot_be_read_are_a_problem_that_is_told(machine: Machine, b
     box.break_nvidia_smi(error="not_loaded")
 
     with Sampling(machine) as sampling:
-        until(lambda: len(sampling.samples) > 1, limit_s=10)
+        until(lambda: len(sampling.samples) > 1)
 
     assert sampling.samples[0].gpus == ()
     assert "communicate with the NVIDIA driver" in sampling.problem

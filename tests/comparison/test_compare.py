@@ -28,6 +28,7 @@ def headings(steps: list[Step]) -> list[str]:
     return [step.stage for step in steps if step.stage.startswith("$")]
 
 
+@pytest.mark.alone  # the box's clock runs ten times as fast, and a busy machine cannot follow
 def test_each_restart_is_a_server_of_its_own(open_library) -> None:
     """ABBA: four launches, each measured and recorded with its environment, then one answer."""
     library = open_library()

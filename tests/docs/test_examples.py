@@ -65,7 +65,7 @@ def test_a_shell_session_prints_what_the_page_shows(page, environment, tmp_path)
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
-                timeout=120,
+                timeout=600,
             )
             place = f"{page.name}:{command.line}: $ {command.text}"
             printed = f"{place}\nexit status {ran.returncode}\n{ran.stdout}\n{ran.stderr}"
@@ -87,7 +87,7 @@ def test_a_python_session_prints_what_the_page_shows(page, environment, tmp_path
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=600,
     )
 
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -33,7 +33,7 @@ def accounts(pid: int) -> dict[str, str]:
     """
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     told = {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    others = {"SigQ", "VmRSS", "RssAnon", "RssFile", "RssShmem", "VmSwap", "VmPTE"}
+    others = {"SigQ", "VmHWM", "VmRSS", "RssAnon", "RssFile", "RssShmem", "VmSwap", "VmPTE"}
     return {name: value for name, value in told.items() if name not in others}
 
 

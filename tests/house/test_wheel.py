@@ -70,7 +70,7 @@ def run(installed: Path, tmp_path: Path) -> Run:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=180,
+            timeout=600,
         )
 
     return run

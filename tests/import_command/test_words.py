@@ -35,7 +35,7 @@ def of_bash(line: str) -> list[str] | None:
         env={**VARIABLES, "LC_ALL": "C.UTF-8"},
         cwd="/var/empty" if shutil.os.path.isdir("/var/empty") else "/proc/self/fdinfo",
         capture_output=True,
-        timeout=20,
+        timeout=120,
         check=False,
     )
     if done.returncode or done.stderr:

@@ -1,6 +1,6 @@
 """A container that cannot see who holds its GPU: its host is asked, and neighbours are spared.
 
-Two real LXC containers share one pretended GPU. Each has a /dev/nvidia0; what a holder has of
+Two real LXC containers share one pretended GPU. Each has its device file; what a holder has of
 the GPU's memory is a lock on a file that both share, so that a stand-in for nvidia-smi knows it
 wherever it runs, and names its holders as the kernel does: on the host all of them, in a
 container none of another's.
@@ -9,6 +9,7 @@ container none of another's.
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,6 +32,8 @@ from parts.poll import until
 PYTHON = "/usr/bin/python3"
 HELD_MIB = 4000
 POOL = "/pool"
+# In place of the driver's name, which containers of other tests may have at the same time.
+DEVICES = f"/dev/{secrets.token_hex(4)}-nvidia"
 NVIDIA_SMI = f"""\
 #!{PYTHON} -S
 import fcntl, os, sys
@@ -56,9 +59,10 @@ else:
     print(", ".join(told.get(field, "[N/A]") for field in question))
 """
 HOLD = (
-    "import fcntl, sys, time; device = open('/dev/nvidia0'); memory = open(sys.argv[1], 'w');"
+    f"import fcntl, sys, time; device = open('{DEVICES}0'); memory = open(sys.argv[1], 'w');"
     "fcntl.flock(memory, fcntl.LOCK_EX); print('ready', flush=True); time.sleep(600)"
 )
+OPTIONS = {"nvml": False, "device_prefix": DEVICES}
 # The container's session is an ordinary user's: root's descriptors are none of its business.
 ORDINARY = f'#!/bin/sh\nexec setpriv --reuid 65534 --regid 65534 --clear-groups {PYTHON} "$@"\n'
 
@@ -86,7 +90,7 @@ def pair(tmp_path: Path, make_container: Callable[..., Container]) -> Iterator[P
         (pool / name).chmod(0o755)
     ours, neighbour = (make_container(mounts={str(pool): POOL}) for _ in range(2))
     for container in (ours, neighbour):
-        container.run(["/usr/bin/touch", "/dev/nvidia0"])
+        container.run(["/usr/bin/touch", f"{DEVICES}0"])
         (pool / "memory" / str(container.vmid)).touch(mode=0o666)
         (pool / "memory" / str(container.vmid)).chmod(0o666)
     host = LocalTransport(where="pve")
@@ -95,13 +99,13 @@ def pair(tmp_path: Path, make_container: Callable[..., Container]) -> Iterator[P
         "pve",
         HostEntry(name="pve", transport="local", python=PYTHON),
         host,
-        {"nvml": False, "path": f"{pool}:{path}", "state_home": str(tmp_path / "state")},
+        {**OPTIONS, "path": f"{pool}:{path}", "state_home": str(tmp_path / "state")},
     )
     llm = Machine(
         "llm",
         ContainerEntry(name="llm", on="pve", vmid=ours.vmid, python=f"{POOL}/ordinary"),
         ours.inside(host),
-        {"nvml": False, "path": f"{POOL}:{path}", "state_home": "/tmp/state"},
+        {**OPTIONS, "path": f"{POOL}:{path}", "state_home": "/tmp/state"},
         outer=pve,
     )
     yield Pair(ours, neighbour, pve, llm, pool)
@@ -128,7 +132,7 @@ def hold(pair: Pair) -> Iterator[Callable[[Container], subprocess.Popen[bytes]]]
     for container in (pair.ours, pair.neighbour):
         container.stop()
     for process in started:
-        process.wait(20)
+        process.wait(60)
         assert process.stdout is not None
         process.stdout.close()
 
@@ -144,7 +148,7 @@ def test_the_host_is_asked_and_only_our_own_is_killed(pair, hold):
     assert not [p for p in pair.llm.call("snapshot")["processes"] if p["gpu_devices"]]
 
     planned = reset(pair.llm, dry_run=True)
-    done = reset(pair.llm, grace_s=1.0, timeout_s=10)
+    done = reset(pair.llm, grace_s=1.0, timeout_s=60)
 
     killed = [(str(pair.ours.vmid), f"holds GPU 0 ({HELD_MIB:,} MiB)")]
     spared = [(str(pair.neighbour.vmid), f"belongs to container {pair.neighbour.vmid}")]
@@ -154,7 +158,7 @@ def test_the_host_is_asked_and_only_our_own_is_killed(pair, hold):
     assert "so pve was asked: PIDs are the host's" in done.notes[0]
     assert done.ok
     assert [gpu.used_mib for gpu in done.drain.gpus] == [HELD_MIB]
-    until(lambda: mine.poll() is not None, limit_s=10)
+    until(lambda: mine.poll() is not None)
     assert other.poll() is None
 
 
@@ -162,7 +166,7 @@ def test_a_neighbours_memory_alone_is_no_reason_to_wait(pair, hold):
     """Nothing of ours holds the GPU: nothing is killed, and it counts as drained at once."""
     other = hold(pair.neighbour)
 
-    done = reset(pair.llm, timeout_s=10)
+    done = reset(pair.llm, timeout_s=60)
 
     assert done.killed == ()
     assert rows(done, "spared") == [
@@ -193,9 +197,9 @@ def test_a_server_is_launched_and_stopped_beside_a_neighbour(pair, hold):
     memory = f"{POOL}/memory/{pair.ours.vmid}"
     profile = Profile(name="mine", engine="command", command=(PYTHON, "-c", HOLD, memory))
 
-    launched = launch(pair.llm, profile, drain_timeout_s=10, verify_after=False)
+    launched = launch(pair.llm, profile, drain_timeout_s=60, verify_after=False)
     assert launched.ok
-    stopped = stop(pair.llm, "mine", drain_timeout_s=5)
+    stopped = stop(pair.llm, "mine", drain_timeout_s=60)
 
     assert stopped.ok
     assert [gpu.used_mib for gpu in stopped.drain.gpus] == [HELD_MIB]

@@ -37,7 +37,7 @@ def shell(commands: Commands, script: str, *words: str, **more: str) -> subproce
         env={**commands.environment, **more},
         check=False,
         capture_output=True,
-        timeout=60,
+        timeout=300,
     )
 
 

@@ -197,7 +197,7 @@ def test_a_server_that_never_answers_is_bounded(receive, how: str) -> None:
 
     assert (done.ok, done.status) == (False, None)
     assert "it may have been taken" in done.problem
-    assert time.monotonic() - began_s < 10
+    assert time.monotonic() - began_s < 25
 
 
 def test_a_name_that_cannot_be_looked_up_in_time_is_bounded(monkeypatch) -> None:
