@@ -13,9 +13,13 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 
 if TYPE_CHECKING:
-    from rich.console import Group, RenderableType
+    from collections.abc import Iterator
+
+    from rich.console import Console, ConsoleOptions, Group, RenderableType
     from rich.text import Text as RichText
 
+# A word or two of a message, in columns of a terminal; and what stands between two columns.
+_READABLE, _GAP = 12, 3
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -93,7 +97,7 @@ class View:
     def __rich__(self) -> Group:
         from rich.console import Group
 
-        drawn: list[RenderableType] = [_rich_table(table) for table in self.tables]
+        drawn: list[RenderableType] = [_Drawn(table) for table in self.tables]
         drawn += [_rich_cell(note) for note in self.notes]
         if self.conclusion.text:
             drawn.append(_rich_cell(self.conclusion))
@@ -148,7 +152,37 @@ def _table_html(table: Table) -> str:
     )
 
 
-def _rich_table(table: Table) -> RenderableType:
+@attrs.frozen
+class _Drawn:
+    """A table in a terminal, as wide as that one is.
+
+    Where what must not wrap would leave no room to what may, all of it wraps: a message that is
+    cut off says nothing.
+    """
+
+    table: Table
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[RenderableType]:
+        whole = [_width(self.table, place) for place in range(len(self.table.columns))]
+        least = [
+            min(width, _READABLE) if column.wrap else width
+            for column, width in zip(self.table.columns, whole, strict=True)
+        ]
+        fits = sum(least) + _GAP * len(least) <= options.max_width
+        yield _rich_table(self.table, wrap=not fits)
+
+
+def _width(table: Table, place: int) -> int:
+    """The columns of a terminal that the longest line of a table's column takes."""
+    from rich.cells import cell_len
+
+    cells = (table.columns[place].heading, *(cell_text(row[place]) for row in table.rows))
+    return max(cell_len(line) for cell in cells for line in cell.split("\n"))
+
+
+def _rich_table(table: Table, *, wrap: bool) -> RenderableType:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table as RichTable
 
@@ -166,8 +200,8 @@ def _rich_table(table: Table) -> RenderableType:
         drawn.add_column(
             _rich(column.heading),
             justify=column.align,
-            no_wrap=not column.wrap,
-            overflow="fold" if column.wrap else "ellipsis",
+            no_wrap=not (column.wrap or wrap),
+            overflow="fold" if column.wrap or wrap else "ellipsis",
         )
     for row in table.rows:
         drawn.add_row(*map(_rich_cell, row))

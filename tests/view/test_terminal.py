@@ -29,6 +29,22 @@ def test_no_text_of_a_view_moves_the_cursor() -> None:
     assert drawn.getvalue().count(NAMED) == 8
 
 
+@pytest.mark.parametrize("width", [30, 40, 60, 80, 200])
+def test_no_word_of_a_table_is_lost_however_narrow_the_terminal(width: int) -> None:
+    """What must not wrap does where it would leave no room to the message beside it."""
+    columns = (Column("host", wrap=False), Column("check", wrap=False), Column("seen"))
+    row = ("a-long-host-name-01", "speed:eagle3-2step", "slower since 2026-11-28")
+    drawn = io.StringIO()
+
+    Console(file=drawn, width=width).print(View((Table(columns, (row,)),)))
+
+    lines = drawn.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    for cell in (*row, *(column.heading for column in columns)):
+        letters = iter("".join(drawn.getvalue().split()))
+        assert all(letter in letters for letter in "".join(cell.split())), cell
+
+
 def test_no_text_of_an_error_moves_the_cursor(capsys: pytest.CaptureFixture[str]) -> None:
     """Neither its first line nor the way out."""
     show_error(CheckFailed(problem=HOSTILE, where=HOSTILE, way_out=HOSTILE))
