@@ -94,3 +94,4 @@ def test_a_history_of_any_length_has_its_times_below_it(minutes: float, monkeypa
     drawn.draw_without_rendering()
     left, right = drawn.axes[0].get_xlim()
     assert 1 <= sum(left <= tick <= right for tick in drawn.axes[0].get_xticks()) <= 7
+    assert right - left <= max(4.0, 1.2 * minutes / 1440)  # in days: one night stands in its week

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from statistics import median
 from typing import Any
 
@@ -18,6 +19,8 @@ WIDTH, HEIGHT = 5.0, 2.7
 # Of the points' height: room above them for the words of each change.
 _HEAD = 0.22
 _SERIES = 1
+# What is shown before and after the only point of a history.
+_AROUND = timedelta(days=2)
 
 
 def trend_plot(trend: TrendReport, name: str) -> Plot | None:
@@ -36,16 +39,24 @@ def trend_plot(trend: TrendReport, name: str) -> Plot | None:
         _levels(axes, trend)
         _points(axes, trend)
         _changes(axes, trend)
-        dates = load("matplotlib.dates")
-        # At least three would leave spans such as 65 hours without a step: too many hours for
-        # six ticks, and too few days.
-        locator = dates.AutoDateLocator(minticks=2, maxticks=6)
-        axes.xaxis.set_major_locator(locator)
-        axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
-        axes.grid(axis="x", visible=False)
+        _times(axes, trend)
         axes.set_ylabel(series.unit or metric.words)
         title = f"{metric.words.capitalize()} of {series.profile} on {series.host}"
         return svg(drawn, name, title, ". ".join(_words(trend)) + ".")
+
+
+def _times(axes: Any, trend: TrendReport) -> None:
+    dates = load("matplotlib.dates")
+    # At least three would leave spans such as 65 hours without a step: too many hours for
+    # six ticks, and too few days.
+    locator = dates.AutoDateLocator(minticks=2, maxticks=6)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+    axes.grid(axis="x", visible=False)
+    moments = [point.at for point in trend.series.points]
+    if min(moments) == max(moments):
+        # Around one moment Matplotlib would show four years, and nobody the night in them.
+        axes.set_xlim(moments[0] - _AROUND, moments[0] + _AROUND)
 
 
 def _points(axes: Any, trend: TrendReport) -> None:
