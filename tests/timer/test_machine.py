@@ -90,11 +90,11 @@ class Box:
 
     def systemctl(self, *argv: str) -> str:
         """What ``systemctl`` says; a status that is none of success is no error here."""
-        return self.way.run(("systemctl", *argv), timeout_s=30.0).stdout.decode()
+        return self.way.run(("systemctl", *argv), timeout_s=120.0).stdout.decode()
 
     def lives(self, pid: int) -> bool:
         """Whether a process of the machine is there."""
-        return self.way.run(("kill", "-0", str(pid)), timeout_s=30.0).exit_status == 0
+        return self.way.run(("kill", "-0", str(pid)), timeout_s=120.0).exit_status == 0
 
 
 @pytest.fixture
@@ -229,7 +229,7 @@ def test_ssh_works_in_the_sandbox(make_box, install, sshd, ssh_keys) -> None:
     known.parent.mkdir(mode=0o700)
     known.write_text(f"box {public(sshd.keys.host)}\n")
     # What an sshd wants of a machine.
-    box.way.run(("mkdir", "/run/sshd"), timeout_s=30.0)
+    box.way.run(("mkdir", "/run/sshd"), timeout_s=120.0)
     with (root / "etc/passwd").open("a") as accounts:
         accounts.write("sshd:x:100:65534::/run/sshd:/usr/sbin/nologin\n")
     login = [
