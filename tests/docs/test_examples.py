@@ -2,9 +2,10 @@
 
 A page's ``console`` blocks are one shell session in a folder of its own: a line after ``$`` is a
 command (lines after ``>`` belong to it), the lines below are what it prints on stdout. A page's
-``pycon`` blocks are one Python session. Figures differ from run to run, so any number stands for
-any number; a line ``...`` stands for any lines, and within a line for any words. Other blocks
-(``sh``, ``yaml``, ``python``) are not run: they speak of machines that are not here.
+``pycon`` blocks are one Python session, in that folder as the commands left it. Figures differ
+from run to run, so any number stands for any number; a line ``...`` stands for any lines, and
+within a line for any words. Other blocks (``sh``, ``yaml``, ``python``) are not run: they speak
+of machines that are not here.
 """
 
 from __future__ import annotations
@@ -41,56 +42,50 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
             subprocess.run(reset, check=True, cwd=tmp_path, env=environment, capture_output=True)
 
 
-def pages(language: str) -> list[pytest.param]:
-    """The pages that have such blocks."""
-    return [
-        pytest.param(page, id=str(page.relative_to(CHECKOUT)))
-        for page in PAGES
-        if blocks(page.read_text(encoding="utf-8"), language)
-    ]
+SESSIONS = [
+    pytest.param(page, id=str(page.relative_to(CHECKOUT)))
+    for page in PAGES
+    if blocks(page.read_text(encoding="utf-8"), "console")
+    or blocks(page.read_text(encoding="utf-8"), "pycon")
+]
 
 
-@pytest.mark.parametrize("page", pages("console"))
-def test_a_shell_session_prints_what_the_page_shows(page, environment, tmp_path) -> None:
-    """Each command of a page's console blocks runs, and prints what stands below it."""
+@pytest.mark.parametrize("page", SESSIONS)
+def test_a_page_s_sessions_print_what_it_shows(page, environment, tmp_path) -> None:
+    """Each command prints what stands below it; then, in the same folder, the Python session."""
     folder = tmp_path / "work"
     folder.mkdir()
-    for line, block in blocks(page.read_text(encoding="utf-8"), "console"):
+    text = page.read_text(encoding="utf-8")
+    for line, block in blocks(text, "console"):
         for command in commands(line, block):
-            ran = subprocess.run(
-                ["bash", "-c", command.text],
-                check=False,
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=600,
-            )
+            ran = _ran(["bash", "-c", command.text], folder, environment)
             place = f"{page.name}:{command.line}: $ {command.text}"
             printed = f"{place}\nexit status {ran.returncode}\n{ran.stdout}\n{ran.stderr}"
             assert ran.returncode == 0, printed
             assert matches(ran.stdout, command.output), printed
-
-
-@pytest.mark.parametrize("page", pages("pycon"))
-def test_a_python_session_prints_what_the_page_shows(page, environment, tmp_path) -> None:
-    """A page's pycon blocks are one session in a fresh interpreter, and print what they show."""
-    session = "\n".join(block for _, block in blocks(page.read_text(encoding="utf-8"), "pycon"))
+    session = "\n".join(block for _, block in blocks(text, "pycon"))
     (tmp_path / "session.txt").write_text(session, encoding="utf-8")
 
-    ran = subprocess.run(
-        [sys.executable, examples.__file__, tmp_path / "session.txt"],
+    python = _ran(
+        [sys.executable, examples.__file__, tmp_path / "session.txt"], folder, environment
+    )
+
+    assert python.returncode == 0, python.stdout + python.stderr
+
+
+def _ran(
+    argv: list[str | Path], folder: Path, environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        argv,
         check=False,
-        cwd=tmp_path,
+        cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=600,
     )
-
-    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def test_figures_are_alike_and_words_are_not() -> None:
