@@ -21,6 +21,7 @@ from eagleops.library.nightly_log import logged
 from eagleops.machine import Fleet
 from eagleops.nights.message import json_message, slack_message, worth_telling
 from eagleops.nights.missed import news_with_missed
+from eagleops.nights.night import Night
 from eagleops.nights.store import NightStore
 from eagleops.workflows.nightly.night_log import told_nights
 from eagleops.workflows.nightly.plan import NightPlan, plan_night
@@ -119,9 +120,9 @@ class Nights:
             )
             ended(report, self._secrets())
         try:
-            self._prune()
+            self._prune(report.night)
         except (EagleError, OSError) as error:
-            return _noticed(report, f"Old nights were not removed: {error}")
+            return _troubled(report, f"Old nights were not removed: {error}")
         return report
 
     def _tell(
@@ -152,7 +153,7 @@ class Nights:
         try:
             made = write_all(report, self.reports, self.suite.prometheus, secrets=self._secrets())
         except ReportsNotWritten as error:
-            return _noticed(attrs.evolve(report, reports=error.written), str(error))
+            return _troubled(attrs.evolve(report, reports=error.written), str(error))
         return attrs.evolve(report, reports={kind: str(place) for kind, place in made.items()})
 
     def _secrets(self) -> tuple[str, ...]:
@@ -172,11 +173,12 @@ class Nights:
             load("ruptures")
             load("scipy.stats")
 
-    def _prune(self) -> None:
+    def _prune(self, tonight: Night) -> None:
         from eagleops.render.nightly.writing import prune
 
-        self.store.prune(self.suite.name, self.suite.keep_nights)
-        prune(self.reports, self.suite.name, self.suite.keep_nights)
+        keep = self.suite.keep_nights
+        self.store.prune(self.suite.name, keep, until=tonight)
+        prune(self.reports, self.suite.name, keep, until=tonight)
 
     def _sent(
         self, name: str, webhook: WebhookEntry, report: NightReport, progress: Progress
@@ -207,8 +209,8 @@ class Nights:
         return deliver(Webhook(url, headers), message, key=key).to_dict()
 
 
-def _noticed(report: NightReport, notice: str) -> NightReport:
-    return attrs.evolve(report, notice="\n".join(filter(None, (report.notice, notice))))
+def _troubled(report: NightReport, trouble: str) -> NightReport:
+    return attrs.evolve(report, trouble="\n".join(filter(None, (report.trouble, trouble))))
 
 
 @contextlib.contextmanager

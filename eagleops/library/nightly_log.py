@@ -62,6 +62,8 @@ def _ended(report: NightReport, secrets: Iterable[str], lines: log.Logger) -> No
             tell = lines.error if finding.state == "fail" else lines.warning
             what = written(finding.message, secrets)
             tell("found", check=finding.id, host=finding.host, what=what)
+    for notice in report.notices:
+        lines.warning("notice", what=written(notice, secrets))
     for name, delivery in report.deliveries.items():
         tell = lines.info if delivery.get("ok") else lines.error
         told = {key: delivery.get(key) for key in ("status", "attempts", "problem")}

@@ -114,7 +114,7 @@ class NightStore:
             return night if not night.finished and age_s <= within_s else None
         return None
 
-    def prune(self, suite: str, keep: int) -> tuple[Path, ...]:
+    def prune(self, suite: str, keep: int, *, until: Night | None = None) -> tuple[Path, ...]:
         """Removes all but the latest finished nights, and returns what was removed.
 
         Nights are kept beyond their number while a fault that began in them stands: without
@@ -123,12 +123,15 @@ class NightStore:
         Args:
             suite: Its name.
             keep: How many at least; one is always kept.
+            until: The last one that counts: nights of a clock that was ahead stay, beyond their
+                number. All count without.
 
         Raises:
             NightsError: if a night cannot be removed.
         """
         kept = [(p, attrs.evolve(n, facts={}, journal={})) for p, n in self._latest_first(suite)]
-        finished = sorted((n for _, n in kept if n.finished), key=lambda night: night.order)
+        counted = (n for _, n in kept if n.finished and (not until or n.order <= until.order))
+        finished = sorted(counted, key=lambda night: night.order)
         place.remove_partial(self.folder_of(suite))
         if len(finished) <= max(keep, 1):
             return ()

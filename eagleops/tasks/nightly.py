@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from eagleops.tasks.command import Call, command
@@ -41,6 +42,7 @@ def nightly(
     if install_timer:
         from eagleops.workflows import timer
 
+        _whole_suite(nights.suite.name, {"--host": host is not None, "--fresh": fresh})
         planned = timer.plan(nights.inventory, nights.suite)
         return planned if dry_run else timer.install(planned)
     hosts = [] if host is None else [host]
@@ -53,5 +55,20 @@ def nightly(
             api_key=os.environ.get("EAGLEOPS_API_KEY"),
             progress=progress,
         )
-    silent = quiet and report.ok and not report.changed and not call.json
-    return None if silent else report
+    is_news = report.changed or not (report.ok and report.is_told)
+    return None if quiet and not is_news and not call.json else report
+
+
+def _whole_suite(suite: str, given: Mapping[str, bool]) -> None:
+    """Refuses what a timer would not heed.
+
+    Raises:
+        UsageError: then.
+    """
+    from eagleops.errors import UsageError
+
+    for flag in (flag for flag, is_there in given.items() if is_there):
+        raise UsageError(
+            problem=f"--install-timer is for the whole suite {suite}: {flag} would not be heeded",
+            way_out="Leave it out; a suite of hosts.yaml can be of one host, with its own timer.",
+        )

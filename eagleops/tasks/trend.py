@@ -49,6 +49,8 @@ def trend(
         limit=limit,
         pin=pin,
         smallest_pct=smallest,
+        profiles=inventory.profile_names(),
+        hosts=(*inventory.hosts, *inventory.containers),
     )
     if report is None:
         return result

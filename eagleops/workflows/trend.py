@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +143,8 @@ def trend(
     smallest_pct: float = SMALLEST_PCT,
     pin_limit_pct: float = LIMIT_PCT,
     throttled_pct: float = THROTTLED_PCT,
+    profiles: Collection[str] = (),
+    hosts: Collection[str] = (),
 ) -> TrendReport:
     """Follows a figure of a profile on a host through the ledger.
 
@@ -157,6 +159,8 @@ def trend(
         smallest_pct: The smallest change that counts, in percent.
         pin_limit_pct: How much worse than the pinned run the latest may be, in percent.
         throttled_pct: For how much of its time a measurement may be slowed down and still count.
+        profiles: Those of hosts.yaml, so that who mistyped one is told.
+        hosts: Likewise.
 
     Raises:
         UsageError: if there is no such metric, nothing was measured, a limit is 0, or the pinned
@@ -174,7 +178,7 @@ def trend(
         runs = _runs(opened, followed, profile, host, limit)
         series = series_of(runs, metric, throttled_pct=throttled_pct)
         if not series.points:
-            raise _nothing(opened, followed, profile, host)
+            raise _nothing(opened, followed, profile, host, profiles, hosts)
         pinned = None if pin is None else _pinned(opened, followed, pin)
         own = pinned is not None and (pinned.header.host, pinned.header.profile) == (host, profile)
         point = None if pinned is None else _point(pinned, followed)
@@ -209,18 +213,27 @@ def _measured(header: Header, metric: Metric) -> bool:
     return (header.tok_s if metric.part == "bench" else header.ready_s) is not None
 
 
-def _nothing(ledger: Ledger, metric: Metric, profile: str, host: str) -> UsageError:
+def _nothing(
+    ledger: Ledger,
+    metric: Metric,
+    profile: str,
+    host: str,
+    profiles: Collection[str],
+    hosts: Collection[str],
+) -> UsageError:
     latest = ledger.runs(limit=NAMED_RUNS)
     known = {(one.profile, one.host): None for one in latest if _measured(one, metric)}
     if (profile, host) in known:
         way_out = "It was measured without one: only a server that speculates has it."
     else:
         told = ", ".join(f"{one} on {where}" for one, where in [*known][:MOST_NAMED])
-        near = _near(profile, [one for one, _ in known]) or _near(host, [on for _, on in known])
-        way_out = f"{near} " if near else ""
-        way_out += f"These have runs: {told}. " if told else ""
-        way_out += f"{'Else measure' if near else 'Measure'} it: "
-        way_out += f"eagleops launch --profile {profile} --host {host}, eagleops bench."
+        near = _near(profile, {*profiles, *(one for one, _ in known)})
+        near = near or _near(host, {*hosts, *(where for _, where in known)})
+        parts = [near, f"These have runs: {told}." if told else ""]
+        if not near:
+            launch = f"eagleops launch --profile {profile} --host {host}"
+            parts.append(f"Measure it: {launch}, eagleops bench.")
+        way_out = " ".join(filter(None, parts))
     return UsageError(
         problem=f"no run of {profile} on {host} has the figure {metric.name} ({metric.words})",
         where=str(ledger.path),
@@ -228,9 +241,9 @@ def _nothing(ledger: Ledger, metric: Metric, profile: str, host: str) -> UsageEr
     )
 
 
-def _near(name: str, known: Sequence[str]) -> str:
+def _near(name: str, known: Collection[str]) -> str:
     """A question for who may have mistyped a name; empty for one that is known, or near none."""
-    asked = nearest(name, dict.fromkeys(known), "")
+    asked = nearest(name, sorted(known), "")
     return asked if name not in known and asked.endswith("?") else ""
 
 

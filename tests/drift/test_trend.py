@@ -227,18 +227,26 @@ def test_where_nothing_was_measured_the_error_says_what_was(ledger: Ledger) -> N
     ("profile", "host", "meant"),
     [("basline", "box", "baseline"), ("baseline", "bx", "box"), ("Baseline", "sim", "baseline")],
 )
-def test_a_name_that_is_nearly_one_is_asked_for_first(
+def test_a_name_that_is_nearly_one_is_asked_for(
     ledger: Ledger, profile: str, host: str, meant: str
 ) -> None:
-    """Whoever mistyped a profile or a host is not sent to launch it; that stands last."""
+    """Whoever mistyped a profile or a host is not sent to launch it, measured or only written."""
+    with pytest.raises(UsageError) as nothing:
+        trend(ledger.path, profile, host, profiles=("baseline",), hosts=("box", "sim"))
+    assert nothing.value.way_out == f"Did you mean {meant}?"
+    ledger.add(run_of(1))
+    with pytest.raises(UsageError) as other:
+        trend(ledger.path, profile, host)
+    assert other.value.way_out == f"Did you mean {meant}? These have runs: baseline on box."
+
+
+def test_a_profile_that_is_like_a_measured_one_is_not_taken_for_it(ledger: Ledger) -> None:
+    """hosts.yaml has it: it was not mistyped, and only has to be measured."""
     ledger.add(run_of(1))
 
     with pytest.raises(UsageError) as nothing:
-        trend(ledger.path, profile, host)
-    assert nothing.value.way_out == (
-        f"Did you mean {meant}? These have runs: baseline on box. "
-        f"Else measure it: eagleops launch --profile {profile} --host {host}, eagleops bench."
-    )
+        trend(ledger.path, "baseline-2", "box", profiles=("baseline", "baseline-2"))
+    assert nothing.value.way_out.startswith("These have runs: baseline on box. Measure it:")
 
 
 def test_a_pin_that_is_none_is_an_error(ledger: Ledger) -> None:

@@ -85,6 +85,37 @@ def test_a_quiet_night_prints_nothing_until_there_is_news(boxes: Boxes) -> None:
     assert "Ended tonight" in ends.stdout
 
 
+def test_a_quiet_night_whose_news_or_reports_got_lost_is_not_silent(boxes: Boxes) -> None:
+    """Nobody else would ever know: the webhook is dead, the file of metrics cannot be replaced."""
+    hook = f"notify: [{{url: 'http://127.0.0.1:{boxes.other_port}/x'}}]"
+    boxes.write(f"checks: {{doctor: off}}, {hook}")
+    boxes.box().break_gpu(0, temperature_c=85)
+    run(boxes, "--quiet")
+    still_lost = run(boxes, "--quiet")
+    boxes.write("checks: {doctor: off}, prometheus: metrics.prom")
+    (boxes.folder / "metrics.prom").mkdir()
+    unwritten = run(boxes, "--quiet")
+
+    assert still_lost.returncode == unwritten.returncode == 0
+    assert "message not delivered to json 127.0.0.1" in still_lost.stdout
+    assert "nothing new" in still_lost.stdout.splitlines()[-1]
+    assert "not every report could be written: prometheus" in unwritten.stdout
+    log = (boxes.folder / "nights/default/nightly.log").read_text()
+    assert "not every report could be written: prometheus" in log
+
+
+def test_a_timer_is_for_a_whole_suite(boxes: Boxes) -> None:
+    """What it would not heed is refused, and nothing is planned."""
+    boxes.write()
+
+    one = run(boxes, "--install-timer", "--dry-run", "--host", "sim")
+    fresh = run(boxes, "--install-timer", "--fresh")
+
+    assert (one.returncode, one.stdout, fresh.returncode, fresh.stdout) == (2, "", 2, "")
+    assert "--install-timer is for the whole suite default: --host" in one.stderr
+    assert "--fresh would not be heeded" in fresh.stderr
+
+
 def test_what_is_wrong_in_hosts_yaml_is_told_before_anything_is_touched(boxes: Boxes) -> None:
     """Status 2, one error, no box made."""
     boxes.write("profiles: [missing]")

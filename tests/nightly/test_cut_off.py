@@ -357,8 +357,8 @@ def test_a_disk_that_is_full_meanwhile_costs_no_host_its_being_put_right(
     monkeypatch.setattr(NightStore, "write", full)
     report = library.nightly().run()
 
-    assert "Not all of this night is kept" in report.notice
-    assert "no room on the disk" in report.notice
+    assert "Not all of this night is kept" in report.trouble
+    assert "no room on the disk" in report.trouble
     assert boxes.servers() == {"mine": "ready"}
 
 

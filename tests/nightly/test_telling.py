@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -126,3 +127,18 @@ def test_old_nights_and_reports_are_removed(boxes: Boxes) -> None:
     reports = sorted(path.name for path in boxes.folder.glob("nights/default/reports/*.html"))
     assert len(reports) == 3
     assert reports[-1] == "default-latest.html"
+
+
+def test_a_night_of_a_clock_that_was_ahead_pushes_no_later_one_out(boxes: Boxes) -> None:
+    """However few are kept: what began is told once, and its reports are there."""
+    library = boxes.open("checks: {doctor: off}, keep_nights: 1")
+    ahead = library.nightly().run(now=lambda: "2999-01-01T04:30:00Z")
+    boxes.box().break_gpu(0, temperature_c=85)
+    begun = library.nightly().run()
+    stands = library.nightly().run()
+
+    assert [fault.check for fault in begun.news.began] == ["temperature"]
+    assert not stands.changed
+    assert [fault.nights for fault in stands.news.standing] == [2]
+    for night in (ahead, stands):
+        assert all(Path(place).exists() for place in night.reports.values())

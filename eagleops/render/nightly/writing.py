@@ -111,18 +111,22 @@ def write_all(
 
 def places_of(night: Night, folder: Path) -> dict[str, Path]:
     """Where the reports of a night stand in a folder, by kind."""
-    stamp = instant(night.began_utc).astimezone(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-    suite = folder_of(night.suite)
-    return {kind: folder / f"{suite}-{stamp}{suffix}" for kind, suffix in SUFFIXES.items()}
+    name = f"{folder_of(night.suite)}-{_stamp(night)}"
+    return {kind: folder / f"{name}{suffix}" for kind, suffix in SUFFIXES.items()}
 
 
-def prune(folder: Path, suite: str, keep: int) -> tuple[Path, ...]:
+def _stamp(night: Night) -> str:
+    return instant(night.began_utc).astimezone(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+
+
+def prune(folder: Path, suite: str, keep: int, *, until: Night | None = None) -> tuple[Path, ...]:
     """Removes the reports of all but the last nights.
 
     Args:
         folder: Where they are; other files in it stay.
         suite: Whose.
         keep: Of how many nights they stay.
+        until: The last one that counts: those of a clock that was ahead stay. All count without.
 
     Returns:
         What was removed.
@@ -132,7 +136,8 @@ def prune(folder: Path, suite: str, keep: int) -> tuple[Path, ...]:
     for path in folder.glob("*") if folder.is_dir() else ():
         if matched := name.match(path.name):
             found.setdefault(matched[1], []).append(path)
-    old = [path for stamp in sorted(found)[: max(0, len(found) - keep)] for path in found[stamp]]
+    counted = sorted(stamp for stamp in found if until is None or stamp <= _stamp(until))
+    old = [path for stamp in counted[: max(0, len(counted) - keep)] for path in found[stamp]]
     for path in old:
         path.unlink(missing_ok=True)
     return tuple(old)

@@ -39,6 +39,7 @@ class NightReport:
         deliveries: What became of each message, by its webhook's name: ``ok``, ``status``,
             ``attempts``, ``problem``.
         notice: What a person should know besides, a sentence a line.
+        trouble: Likewise, what of the night could not be kept, written or removed.
     """
 
     night: Night
@@ -48,6 +49,17 @@ class NightReport:
     reports: Mapping[str, str] = attrs.field(factory=dict)
     deliveries: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
     notice: str = ""
+    trouble: str = ""
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """The sentences of ``notice`` and of ``trouble``."""
+        return (*self.notice.splitlines(), *self.trouble.splitlines())
+
+    @property
+    def is_told(self) -> bool:
+        """Whether all of it was kept and written, and no message was lost."""
+        return not self.trouble and all(told.get("ok") for told in self.deliveries.values())
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -116,7 +128,7 @@ class NightReport:
             "trends": [trend.to_dict() for trend in self.trends],
             "reports": dict(self.reports),
             "deliveries": {name: dict(told) for name, told in self.deliveries.items()},
-            "notice": self.notice or None,
+            "notice": "\n".join(self.notices) or None,
         }
 
     def view(self) -> View:
@@ -213,7 +225,7 @@ class NightReport:
             else:
                 told = f"message not delivered to {name}: {delivery.get('problem')}"
                 yield Text(told, Tone.WARNING)
-        for line in self.notice.splitlines():
+        for line in self.notices:
             yield Text(line, Tone.WARNING)
 
     def _conclusion(self) -> Text:

@@ -101,7 +101,8 @@ def nightly(
             news((*log.told_before, night), night),
             log.history(suite.history_nights),
             visits.trends(),
-            notice="\n".join(filter(None, (*visits.notices(), log.trouble, store.notice))),
+            notice="\n".join(filter(None, (*visits.notices(), store.notice))),
+            trouble=log.trouble,
         )
         if tell is not None and outcome != "interrupted":
             report = tell(report, log.tell)
