@@ -34,6 +34,8 @@ from eagleops.workflows.record import launch_and_record
 # Failures of a launch that say that somebody is at the machine, and nothing of the profile.
 _IN_USE = frozenset({"gpu_busy", "launch_in_progress", "locked"})
 LOCK_POLL_S = 0.5
+# Of a server that died, what its log said last.
+LOG_LINES = 10
 
 
 def serve(visit: Visit, clearing: Clearing, check: ProfileCheck, profile: Profile) -> None:
@@ -143,29 +145,37 @@ def _launched(visit: Visit, profile: Profile, levels: Mapping[str, int]) -> Laun
         )
     except Unreachable:
         raise
-    except OperationFailed as failed:
-        if failed.kind in _IN_USE:
-            raise Busy(f"used: {failed.problem}", visit.users(profile.gpus)) from failed
-        visit.faulty("launch", failed.in_a_line, name)
-    except ServerNotReady as late:
-        visit.watch()  # it may be the night's own limit
-        visit.faulty("launch", f"{late.problem}. The night has ended it.", name)
-    except ServerDied as died:
-        _refuse_company(visit, profile, died)
-        visit.faulty("launch", died.in_a_line, name, facts={"log_tail": list(died.log_tail[-10:])})
-    except CannotTell as blind:
-        visit.warned("launch", blind.in_a_line, name, facts={CANNOT_TELL: True})
     except EagleError as error:
-        visit.faulty("launch", error.in_a_line, name)
-    else:
-        visit.log.notice(report.notice)
-        ready_s = report.ready_s or 0.0
-        message = f"ready after {ready_s:.1f} s"
-        visit.passed(
-            "launch", message, name, value=round(ready_s, 3), unit="s", run_id=report.run_id
-        )
-        return report
-    return None
+        _tell_unlaunched(visit, profile, error)
+        return None
+    visit.log.notice(report.notice)
+    ready_s = report.ready_s or 0.0
+    more = {"value": round(ready_s, 3), "unit": "s", "run_id": report.run_id}
+    visit.passed("launch", f"ready after {ready_s:.1f} s", name, **more)
+    return report
+
+
+def _tell_unlaunched(visit: Visit, profile: Profile, error: EagleError) -> None:
+    """Says why a profile's server did not get ready.
+
+    Raises:
+        Busy: if that is somebody else's doing.
+        Ended: if it is the night's own limit.
+        Unreachable: if the machine was lost.
+    """
+    name, message, facts = profile.name, error.in_a_line, {}
+    if isinstance(error, OperationFailed) and error.kind in _IN_USE:
+        raise Busy(f"used: {error.problem}", visit.users(profile.gpus)) from error
+    if isinstance(error, CannotTell):
+        visit.warned("launch", message, name, facts={CANNOT_TELL: True})
+        return
+    if isinstance(error, ServerNotReady):
+        visit.watch()
+        message = f"{error.problem}. The night has ended it."
+    if isinstance(error, ServerDied):
+        _refuse_company(visit, profile, error)
+        facts = {"log_tail": list(error.log_tail[-LOG_LINES:])}
+    visit.faulty("launch", message, name, facts=facts)
 
 
 def _environment(visit: Visit, name: str, launched: LaunchReport) -> bool:

@@ -12,7 +12,7 @@ job that somebody left running with nohup look alike.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -138,44 +138,52 @@ def users_of(look: Snapshot, host: Snapshot | None, idle_mib: int) -> Users:
     alive = {server.name: server for server in look.servers if server.is_alive}
     living = {name: server for name, server in alive.items() if not is_of_a_night(server)}
     holding = {p.server for p in look.processes if p.holds_gpu and p.server in living}
-    others, foreign = [], []
+    servers = [s for name, s in living.items() if name in holding or s.state == "starting"]
+    others, foreign, stale = _told_apart(look, living)
+    beside = () if host is None else tuple(_beside(look, host))
+    hidden = () if host is None else tuple(_hidden(look, host))
+    explained = set() if host is None else _uuids((*beside, *hidden), host)
+    spare = [judged for judged in plan_reset(look).spare if bystander(judged.process)]
+    levels = idle_levels(look, idle_mib, spare)
+    return Users(
+        servers=tuple(servers),
+        working=tuple(server.name for server in servers if _at_work(look, server.name)),
+        others=(*others, *hidden),
+        foreign=(*foreign, *beside),
+        stale=tuple((name, tuple(found)) for name, found in stale.items()),
+        unseen=tuple(_unseen(look, levels, explained)),
+        levels=levels,
+    )
+
+
+def _told_apart(
+    look: Snapshot, living: Collection[str]
+) -> tuple[list[Process], list[Process], dict[str, list[Process]]]:
+    """Who holds a GPU and is of no living server: whom a reset may end, whom not, what is stale."""
+    others: list[Process] = []
+    foreign: list[Process] = []
     stale: dict[str, list[Process]] = {}
     for process in _holders(look):
         if process.server in living:
             continue
-        judged = judge(process, look.viewpoint)
-        if process.server is not None and judged.kill:
-            stale.setdefault(process.server, []).append(process)
-        elif judged.kill:
-            others.append(process)
-        else:
+        if not judge(process, look.viewpoint).kill:
             foreign.append(process)
-    explained: set[str | None] = set()
-    if host is not None:
-        beside, hidden = tuple(_beside(look, host)), tuple(_hidden(look, host))
-        foreign += beside
-        others += hidden
-        explained = _uuids((*beside, *hidden), host)
-    spare = [judged for judged in plan_reset(look).spare if bystander(judged.process)]
-    levels = idle_levels(look, idle_mib, spare)
+        elif process.server is not None:
+            stale.setdefault(process.server, []).append(process)
+        else:
+            others.append(process)
+    return others, foreign, stale
+
+
+def _unseen(
+    look: Snapshot, levels: Mapping[str, int], explained: Collection[str | None]
+) -> Iterator[Gpu]:
+    """The GPUs with memory in use that neither the target nor its host has a holder for."""
     seen = {index for process in _holders(look) for index in process.gpu_devices}
-    unseen = tuple(
-        gpu
-        for gpu in look.gpus
-        if gpu.holds_more_than(levels[str(gpu.index)])
-        and gpu.index not in seen
-        and gpu.uuid not in explained
-    )
-    servers = [s for name, s in living.items() if name in holding or s.state == "starting"]
-    return Users(
-        servers=tuple(servers),
-        working=tuple(server.name for server in servers if _at_work(look, server.name)),
-        others=tuple(others),
-        foreign=tuple(foreign),
-        stale=tuple((name, tuple(found)) for name, found in stale.items()),
-        unseen=unseen,
-        levels=levels,
-    )
+    for gpu in look.gpus:
+        held = gpu.index in seen or gpu.uuid in explained
+        if not held and gpu.holds_more_than(levels[str(gpu.index)]):
+            yield gpu
 
 
 def _holders(look: Snapshot) -> tuple[Process, ...]:
