@@ -136,16 +136,8 @@ def _known(gpu: Facts) -> Facts:
 
 
 def _joined(read: List[Facts], told_of: List[Facts]) -> List[Facts]:
-    by_uuid = {gpu["uuid"]: gpu for gpu in told_of}
     if not read:
         return told_of
-    joined = []
-    for gpu in read:
-        more = by_uuid.get(gpu["uuid"], {})
-        joined.append(
-            {
-                **more,
-                **{name: value for name, value in gpu.items() if value is not None},
-            }
-        )
-    return joined
+    by_uuid = {gpu["uuid"]: gpu for gpu in told_of}
+    known = ({name: value for name, value in gpu.items() if value is not None} for gpu in read)
+    return [{**by_uuid.get(gpu.get("uuid"), {}), **gpu} for gpu in known]

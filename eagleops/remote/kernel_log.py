@@ -22,6 +22,7 @@ RIGHTS = (
     "Log in as root, or allow it: sysctl kernel.dmesg_restrict=0, or membership in the groups "
     "adm or systemd-journal."
 )
+JOURNAL = ("journalctl", "--no-pager", "-q", "-o", "short-unix", "_TRANSPORT=kernel")
 # journalctl -o short-unix (time, host, who), and dmesg's own form; some kernels name the thread.
 JOURNAL_LINE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) \S+ \S+: (.*)")
 DMESG_LINE = re.compile(r"\[ *([0-9]{1,12}\.[0-9]{1,9})\](?:\[ *[TC][0-9]+\])? (.*)")
@@ -130,10 +131,8 @@ def _ring(context: Context, path: str) -> Log:
 
 def _journal(context: Context, since_s: Optional[float]) -> Log:
     """What the journal keeps since then; of this boot alone where no time is given."""
-    program = command.find(context, "journalctl")
-    if program is None:
+    if command.find(context, JOURNAL[0]) is None:
         return _unread("no journalctl on PATH")
-    kernel = [program, "--no-pager", "-q", "-o", "short-unix", "_TRANSPORT=kernel"]
     since = ["-b"] if since_s is None else ["--since", "@{:d}".format(int(since_s))]
     problem = None
     try:
@@ -142,9 +141,9 @@ def _journal(context: Context, since_s: Optional[float]) -> Log:
             return _unread("journalctl shows no line of the kernel")
         if since_s is not None and not _journal_has(context, since_s):
             problem = "the journal holds nothing of the kernel before {}".format(utc(since_s))
-        answer = command.run(context, [*kernel, *since, "--grep", WORD], LIMIT_S)
+        answer = command.run(context, [*JOURNAL, *since, "--grep", WORD], LIMIT_S)
         if answer.stderr.strip():  # built without pattern matching
-            answer = command.run(context, [*kernel, *since], LIMIT_S)
+            answer = command.run(context, [*JOURNAL, *since], LIMIT_S)
     except Failure as failure:
         return _unread(failure.message)
     told = _told(stamped_lines(answer.stdout, JOURNAL_LINE))
@@ -154,10 +153,8 @@ def _journal(context: Context, since_s: Optional[float]) -> Log:
 def _journal_has(context: Context, before_s: Optional[float] = None) -> bool:
     """Whether it holds a line of the kernel, from before then."""
     # `-n 1` without -r shows nothing beside --until: seen with systemd 252.
-    argv = ["journalctl", "--no-pager", "-q", "-o", "short-unix", "-r", "-n", "1"]
-    argv += ["_TRANSPORT=kernel"]
-    argv += [] if before_s is None else ["--until", "@{:d}".format(int(before_s))]
-    answer = command.run(context, argv, LIMIT_S)
+    until = [] if before_s is None else ["--until", "@{:d}".format(int(before_s))]
+    answer = command.run(context, [*JOURNAL, "-r", "-n", "1", *until], LIMIT_S)
     return any(stamped_lines(answer.stdout, JOURNAL_LINE))
 
 

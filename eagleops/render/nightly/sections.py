@@ -37,7 +37,7 @@ class Item:
 
     news: str
     fault: Fault
-    causes: Cause | None = None
+    causes: Causes | None = None
     commands: tuple[str, ...] = ()
 
 
@@ -64,7 +64,7 @@ class Host:
 
 
 @attrs.frozen
-class Cause:
+class Causes:
     """What else changed when a figure did.
 
     Attributes:
@@ -91,7 +91,7 @@ class Figure:
 
     trend: TrendReport
     plot: Plot | None
-    causes: tuple[Cause, ...]
+    causes: tuple[Causes, ...]
     left_out: tuple[Point, ...]
 
 
@@ -134,7 +134,7 @@ def _item(report: NightReport, news: str, fault: Fault) -> Item:
     if fault.kind in METRICS:
         trend = trend_of(report, fault.host, fault.subject, METRICS[fault.kind])
         if trend is not None and trend.stories:
-            causes = _cause(trend.stories[-1])
+            causes = _causes(trend.stories[-1])
     return Item(news, fault, causes, commands(report, finding))
 
 
@@ -154,13 +154,13 @@ def _host(nights: tuple[Night, ...], name: str, findings: tuple[Finding, ...]) -
 def figure_of(trend: TrendReport, name: str) -> Figure:
     """A history that is presentable, drawn; ``name`` is its own in the page."""
     left_out = tuple(point for point in trend.series.points if point.excluded)
-    causes = tuple(map(_cause, trend.stories))
+    causes = tuple(map(_causes, trend.stories))
     return Figure(trend, trend_plot(trend, name), causes, left_out[-MOST_LEFT_OUT:])
 
 
-def _cause(story: Story) -> Cause:
+def _causes(story: Story) -> Causes:
     shown = story.causes[:MOST_CAUSES]
-    return Cause(
+    return Causes(
         wording.when(story.change),
         tuple(change.words for change in shown),
         len(story.causes) - len(shown),
