@@ -15,7 +15,7 @@ from eagleops.inventory import suite_values as values
 from eagleops.inventory.schedule import schedule
 from eagleops.inventory.suite_values import checked
 from eagleops.measuring import prompts
-from eagleops.nights.finding import SEPARATOR
+from eagleops.nights.finding import kind_and_subject
 from eagleops.nights.rule import Rule, Severity
 from eagleops.profile import SecretReference
 from eagleops.profile.values import frozen_mapping, shown_argv
@@ -197,7 +197,7 @@ class SuiteEntry:
         Raises:
             KeyError: if there is no such kind.
         """
-        kind, _, subject = check.partition(SEPARATOR)
+        kind, subject = kind_and_subject(check)
         command = self.commands.get(subject) if kind == COMMAND else None
         own = CheckEntry(severity=None if command is None else command.severity)
         said = (own, self.checks.get(check, CheckEntry()), self.checks.get(kind, CheckEntry()))

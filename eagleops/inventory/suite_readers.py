@@ -22,7 +22,7 @@ from eagleops.inventory.suite import (
     WebhookEntry,
 )
 from eagleops.measuring import prompts
-from eagleops.nights.finding import SEPARATOR
+from eagleops.nights.finding import kind_and_subject
 from eagleops.profile import SecretReference
 from eagleops.profile.secret import reference
 
@@ -119,7 +119,7 @@ def _by_name(
 
 def _check(name: str, node: Node, whole: Reader) -> CheckEntry:
     """One line of ``checks``: a severity alone, or a mapping."""
-    kind = name.partition(SEPARATOR)[0]
+    kind, _ = kind_and_subject(name)
     _hold(node, values.known_kind, kind)
     if isinstance(node, Scalar) and node.kind != "null":
         return CheckEntry(severity=severity(node))  # type: ignore[arg-type] # read as one

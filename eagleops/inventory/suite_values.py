@@ -15,7 +15,7 @@ from eagleops.errors import InventoryError
 from eagleops.inventory.problems import nearest
 from eagleops.measuring import prompts
 from eagleops.nights.catalogue import KINDS
-from eagleops.nights.finding import SEPARATOR
+from eagleops.nights.finding import kind_and_subject
 from eagleops.profile import SecretReference
 from eagleops.profile.values import passable
 
@@ -195,7 +195,7 @@ def known_kind(kind: str) -> None:
 def limits(checks: Mapping[str, Any]) -> None:
     """Refuses rules for no kind of check, and limits that a kind does not have."""
     for name, entry in checks.items():
-        kind = name.partition(SEPARATOR)[0]
+        kind, _ = kind_and_subject(name)
         known_kind(kind)
         limit_of(kind, entry.limit)
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import attrs
 
 from eagleops.nights.catalogue import KINDS
-from eagleops.nights.finding import SEPARATOR, Finding, State
+from eagleops.nights.finding import Finding, State, kind_and_subject
 from eagleops.nights.night import Night
 
 Bad = Literal["warn", "fail"]
@@ -54,12 +54,12 @@ class Fault:
     @property
     def kind(self) -> str:
         """The check's kind: its name up to the colon."""
-        return self.check.partition(SEPARATOR)[0]
+        return kind_and_subject(self.check)[0]
 
     @property
     def subject(self) -> str:
         """What of several the check is about; empty for none."""
-        return self.check.partition(SEPARATOR)[2]
+        return kind_and_subject(self.check)[1]
 
     def to_dict(self) -> dict[str, Any]:
         """The fault as JSON."""

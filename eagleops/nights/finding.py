@@ -12,6 +12,17 @@ STATES: tuple[State, ...] = ("pass", "warn", "fail", "skip")
 SEPARATOR = ":"
 
 
+def check_name(kind: str, subject: str = "") -> str:
+    """The name of a check: its kind, and after a colon what of several it is about."""
+    return f"{kind}{SEPARATOR}{subject}" if subject else kind
+
+
+def kind_and_subject(check: str) -> tuple[str, str]:
+    """What a check's name is made of; an empty subject for none."""
+    kind, _, subject = check.partition(SEPARATOR)
+    return kind, subject
+
+
 @attrs.frozen
 class Finding:
     """What one check saw.
@@ -41,12 +52,12 @@ class Finding:
     @property
     def kind(self) -> str:
         """The check's kind: its name up to the colon."""
-        return self.id.partition(SEPARATOR)[0]
+        return kind_and_subject(self.id)[0]
 
     @property
     def subject(self) -> str:
         """What of several it is about, a profile for example; empty for none."""
-        return self.id.partition(SEPARATOR)[2]
+        return kind_and_subject(self.id)[1]
 
     @property
     def bad(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import attrs
 
 from eagleops.nights.catalogue import KINDS, CheckKind
-from eagleops.nights.finding import SEPARATOR, Finding
+from eagleops.nights.finding import Finding, check_name
 
 Severity = Literal["warn", "fail", "off"]
 
@@ -57,9 +57,8 @@ class Rule:
     def _finding(
         self, state: Any, host: str, message: str, subject: str, more: dict[str, Any]
     ) -> Finding:
-        name = f"{self.kind.id}{SEPARATOR}{subject}" if subject else self.kind.id
         told = {"limit": self.limit, "unit": self.kind.unit, **more}
-        return Finding(name, host, state, message, **told)
+        return Finding(check_name(self.kind.id, subject), host, state, message, **told)
 
 
 def asked(
@@ -76,8 +75,6 @@ def asked(
     """
     subjects = {"host": ("",), "profile": tuple(profiles), "command": tuple(commands)}
     every = (
-        f"{kind.id}{SEPARATOR}{subject}" if subject else kind.id
-        for kind in KINDS.values()
-        for subject in subjects[kind.of]
+        check_name(kind.id, subject) for kind in KINDS.values() for subject in subjects[kind.of]
     )
     return tuple(check for check in every if rule(check).on)

@@ -11,7 +11,7 @@ from eagleops.errors import UsageError
 from eagleops.inventory import ContainerEntry, HostEntry, Inventory
 from eagleops.inventory.suite import COMMAND, ProfileCheck, SuiteEntry
 from eagleops.nights.catalogue import KINDS
-from eagleops.nights.finding import SEPARATOR
+from eagleops.nights.finding import check_name, kind_and_subject
 from eagleops.nights.rule import asked
 from eagleops.profile import Profile
 from eagleops.view import Column, Table, Text, Tone, View
@@ -99,8 +99,8 @@ class NightPlan:
         for check in self.asked[host]:
             ruled = self._ruled(check)
             limit = "" if ruled["limit"] is None else f"{ruled['limit']:,g} {ruled['unit']}"
-            kind = KINDS[check.partition(SEPARATOR)[0]]
-            rows.append((check, ruled["severity"], limit.strip(), kind.reads))
+            kind, _ = kind_and_subject(check)
+            rows.append((check, ruled["severity"], limit.strip(), KINDS[kind].reads))
         columns = (
             Column("check", wrap=False),
             Column("a fault is", wrap=False),
@@ -110,7 +110,7 @@ class NightPlan:
         return Table(columns, tuple(rows), title=title)
 
     def _ruled(self, check: str) -> dict[str, Any]:
-        kind, _, subject = check.partition(SEPARATOR)
+        kind, subject = kind_and_subject(check)
         rule = self.suite.rule(check)
         limit, unit = rule.limit, rule.kind.unit
         command = self.suite.commands.get(subject) if kind == COMMAND else None
@@ -194,7 +194,7 @@ def _machine(inventory: Inventory, entry: HostEntry | ContainerEntry) -> str:
 
 def _pointless(suite: SuiteEntry, entry: HostEntry | ContainerEntry) -> set[str]:
     """The checks that nothing is ever found by on that host."""
-    found = {f"pin:{check.profile}" for check in suite.profiles if check.pin is None}
+    found = {check_name("pin", check.profile) for check in suite.profiles if check.pin is None}
     if not by_ssh(entry):
         found.add("host-key")
     if not suite.restore:

@@ -14,7 +14,7 @@ from eagleops.errors import CannotTell, EagleError, OperationFailed, Unreachable
 from eagleops.inventory import Inventory
 from eagleops.inventory.suite import ProfileCheck, SuiteEntry
 from eagleops.machine import Machine
-from eagleops.nights.finding import SEPARATOR
+from eagleops.nights.finding import check_name
 from eagleops.nights.rule import Rule
 from eagleops.profile import Profile
 from eagleops.snapshot import Snapshot, container_processes
@@ -69,7 +69,7 @@ class Visit:
 
     def rule(self, kind: str, subject: str = "") -> Rule:
         """What the suite asks of a check."""
-        return self.suite.rule(f"{kind}{SEPARATOR}{subject}" if subject else kind)
+        return self.suite.rule(check_name(kind, subject))
 
     def progress(self, step: Step) -> None:
         """Tells of a step, and ends what is at work where the night is over."""
