@@ -217,6 +217,32 @@ def test_a_command_is_held_to_what_is_expected_of_it(boxes: Boxes) -> None:
     assert "command:never" not in states(report)
 
 
+@pytest.mark.parametrize(
+    ("name", "odd"),
+    [
+        ("health", {"gpus": [{}], "time_utc": "2026-11-30T04:30:00Z"}),
+        ("health", "well"),
+        ("packages", ["torch"]),
+        ("nccl_conf", {"/etc/nccl.conf": 7}),
+    ],
+)
+def test_facts_of_another_shape_cost_no_check(boxes: Boxes, name: str, odd: object) -> None:
+    """As another version kept them, or a person: they are passed over, told of, and replaced."""
+    library = boxes.open("checks: {doctor: off}")
+    sound = library.nightly().run()
+    (file,) = boxes.folder.glob("nights/default/*.json")
+    night = json.loads(file.read_text())
+    night["facts"]["sim"][name] = odd
+    file.write_text(json.dumps(night))
+
+    after = library.nightly().run()
+    last = library.nightly().run()
+
+    assert states(after) == states(sound)
+    assert f"kept of its {name} cannot be read, and is passed over" in after.notice
+    assert (states(last), last.notice) == (states(sound), "")
+
+
 def test_an_expression_that_never_ends_costs_its_own_check_alone(
     boxes: Boxes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

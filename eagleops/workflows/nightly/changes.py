@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from eagleops.ledger import Header, Run
@@ -47,7 +48,10 @@ def _installed(visit: Visit) -> None:
         packages[python] = found[PACKAGES]
         parts = {part: found[part] for part in PARTS}
         visit.watch()
-    since = {part: visit.log.facts_before(visit.host, part) for part in (*PARTS, PACKAGES)}
+    since = {
+        part: visit.log.facts_before(visit.host, part, partial(_use, part))
+        for part in (*PARTS, PACKAGES)
+    }
     visit.log.keep(visit.host, **parts, **{PACKAGES: packages})
     changes = _changes({part: since[part][0] for part in PARTS}, parts)
     before, began_utc = since[PACKAGES]
@@ -79,6 +83,17 @@ def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
     header = Header(host="", server="", profile="", engine="")
     new = {part: now[part] for part in known}
     return list(diff(Run.begin(header, known), Run.begin(header, new)).changes)
+
+
+def _use(part: str, told: Any) -> None:
+    """Reads what an older night kept as it will be; raises whatever comes of another shape."""
+    for body in told.values() if part == PACKAGES else (told,):
+        _changes({part: body}, {part: body})
+
+
+def _use_nccl_conf(told: Any) -> None:
+    for lines in told.values():
+        ", ".join(lines or ())
 
 
 def _with(change: Change, told: str) -> Change:
@@ -138,7 +153,7 @@ def _odd(compared: Mapping[str, Any]) -> list[str]:
 def _nccl_conf(visit: Visit) -> None:
     told = visit.doctor_facts()
     now = {conf["path"]: conf["lines"] for conf in (*told[NCCL_CONF], *told["named_conf"])}
-    before, since_utc = visit.log.facts_before(visit.host, NCCL_CONF)
+    before, since_utc = visit.log.facts_before(visit.host, NCCL_CONF, _use_nccl_conf)
     visit.log.keep(visit.host, **{NCCL_CONF: now})
     if before is None:
         visit.passed("nccl-conf", FIRST_NIGHT)

@@ -141,6 +141,13 @@ def judge_health(
             yield untold(host, rule, message, told_before=bool(gpus.before))
 
 
+def use(told: Told) -> None:
+    """Reads what an older night kept as it will be; raises whatever comes of another shape."""
+    _last_read_utc(told)
+    known_gpus(told, told)
+    tuple(judge_health("", told, told, Rule.of, idle=True))
+
+
 def known_gpus(told: Told, before: Told) -> list[dict[str, Any]]:
     """The GPUs that are there, and those that were not long ago, each with when it was seen."""
     now_utc = told["time_utc"]

@@ -8,6 +8,7 @@ import attrs
 
 from eagleops.phrases import some
 from eagleops.workflows.doctor import doctor
+from eagleops.workflows.nightly import gpu_health
 from eagleops.workflows.nightly.gpu_health import judge_health, read_health, read_rested
 from eagleops.workflows.nightly.plan import by_ssh
 from eagleops.workflows.nightly.users import MOST_NAMED, Users
@@ -55,7 +56,7 @@ def health(visit: Visit, *, idle: bool) -> None:
     Raises:
         Unreachable: if the machine was lost.
     """
-    before, _ = visit.log.facts_before(visit.host, HEALTH)
+    before, _ = visit.log.facts_before(visit.host, HEALTH, gpu_health.use)
     told = read_health(visit.machine, before)
     visit.log.keep(visit.host, **{HEALTH: told})
     visit.log.add(*judge_health(visit.host, told, before, visit.suite.rule, idle=idle))
@@ -67,7 +68,7 @@ def idle_again(visit: Visit) -> None:
     Raises:
         Unreachable: if the machine was lost.
     """
-    before, _ = visit.log.facts_before(visit.host, HEALTH)
+    before, _ = visit.log.facts_before(visit.host, HEALTH, gpu_health.use)
     told = read_rested(visit.machine, before, visit.suite.rule, visit.watch.pause)
     now = judge_health(visit.host, told, before, visit.suite.rule, idle=True)
     here = [finding for finding in visit.log.night.findings if finding.host == visit.host]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -19,6 +19,8 @@ DONE = "done"
 # And what must be put right: what ran before, and what the night itself has started.
 RESTORE = "restore"
 LAUNCHED = "launched"
+# What comes of JSON that is read as something else.
+_OF_ANOTHER_SHAPE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @attrs.define(eq=False)
@@ -67,15 +69,30 @@ class NightLog:
             of_host = {**self.night.facts.get(host, {}), **facts}
             self._write(facts={**self.night.facts, host: of_host})
 
-    def facts_before(self, host: str, name: str) -> tuple[Any, str]:
+    def facts_before(
+        self, host: str, name: str, use: Callable[[Any], object] = lambda _: None
+    ) -> tuple[Any, str]:
         """What the last night that looked kept under ``name``, and when it began; or None.
 
-        One that began after this night is passed over: a clock was wrong.
+        One that began after this night is passed over: a clock was wrong. So are facts of
+        another shape, which another version wrote, or a person: they are told of.
+
+        Args:
+            host: Whose.
+            name: In :attr:`Night.facts`.
+            use: Uses the facts as they will be; it raises where they are of another shape.
         """
         for night in reversed(self.before):
             told = (night.facts.get(host) or {}).get(name)
-            if told is not None and night.order < self.night.order:
-                return told, night.began_utc
+            if told is None or night.order >= self.night.order:
+                continue
+            try:
+                use(told)
+            except _OF_ANOTHER_SHAPE:
+                what = f"what the night of {night.began_utc[:16]} kept of its {name}"
+                self.notice(f"{host}: {what} cannot be read, and is passed over")
+                continue
+            return told, night.began_utc
         return None, ""
 
     def history(self, limit: int) -> tuple[Night, ...]:
