@@ -10,7 +10,6 @@ from eagleops.phrases import some
 from eagleops.workflows.doctor import doctor
 from eagleops.workflows.nightly import gpu_health
 from eagleops.workflows.nightly.gpu_health import judge_health, read_health, read_rested
-from eagleops.workflows.nightly.plan import by_ssh
 from eagleops.workflows.nightly.users import MOST_NAMED, Users
 from eagleops.workflows.nightly.visit import Visit
 
@@ -25,7 +24,7 @@ def reach(visit: Visit) -> None:
     """
     found = visit.machine.call("snapshot")["machine"]
     visit.passed("reach", f"reached as {found['user']}, Python {found['python']}")
-    if by_ssh(visit.machine.entry):
+    if visit.machine.entry.by_ssh:
         visit.passed("host-key", "the key is the one on record")
 
 

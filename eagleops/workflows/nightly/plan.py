@@ -13,6 +13,7 @@ from eagleops.inventory.suite import COMMAND, ProfileCheck, SuiteEntry
 from eagleops.nights.catalogue import KINDS
 from eagleops.nights.finding import check_name, kind_and_subject
 from eagleops.nights.rule import asked
+from eagleops.phrases import counted, minute
 from eagleops.profile import Profile
 from eagleops.view import Column, Table, Text, Tone, View
 from eagleops.workflows.record import secrets_of
@@ -82,13 +83,11 @@ class NightPlan:
             tables = [self._table(host, host) for host in self.hosts]
         notes = [Text(self._manners()), Text(self._telling())]
         if self.take_up:
-            began = self.take_up[:16].replace("T", " ")
-            notes.append(
-                Text(f"The night of {began} UTC was cut off, and is taken up.", Tone.WARNING)
-            )
+            told = f"The night of {minute(self.take_up)} was cut off, and is taken up."
+            notes.append(Text(told, Tone.WARNING))
         profiles = ", ".join(check.profile for check, _ in self.profiles) or "no profile"
-        count = "1 host" if len(self.hosts) == 1 else f"{len(self.hosts)} hosts"
-        head = f"{self.suite.name}: {count}, {profiles}; nothing was touched"
+        hosts = counted(len(self.hosts), "host")
+        head = f"{self.suite.name}: {hosts}, {profiles}; nothing was touched"
         return View(tuple(tables), Text(f"{head} (dry run)"), tuple(notes))
 
     def _repr_html_(self) -> str:
@@ -195,15 +194,8 @@ def _machine(inventory: Inventory, entry: HostEntry | ContainerEntry) -> str:
 def _pointless(suite: SuiteEntry, entry: HostEntry | ContainerEntry) -> set[str]:
     """The checks that nothing is ever found by on that host."""
     found = {check_name("pin", check.profile) for check in suite.profiles if check.pin is None}
-    if not by_ssh(entry):
+    if not entry.by_ssh:
         found.add("host-key")
     if not suite.restore:
         found.add("restore")
     return found
-
-
-def by_ssh(entry: HostEntry | ContainerEntry) -> bool:
-    """Whether a machine is reached by an SSH connection of its own."""
-    if isinstance(entry, ContainerEntry):
-        return bool(entry.address)
-    return entry.transport == "ssh"
