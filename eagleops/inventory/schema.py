@@ -45,7 +45,7 @@ _ARGS: _Schema = {
 }
 _SIM: _Schema = {
     "type": "object",
-    "properties": {"gpus": {"type": "integer", "minimum": 1, "maximum": 64}, "directory": _TEXT},
+    "properties": {"gpus": {"type": "integer", "minimum": 1, "maximum": 32}, "directory": _TEXT},
     "additionalProperties": False,
 }
 

@@ -23,7 +23,7 @@ from eagleops.remote import redact
 T = TypeVar("T")
 
 _HIGHEST_VMID = 999_999_999
-_MOST_SIM_GPUS = 64
+_MOST_SIM_GPUS = 32
 
 
 def _within(node: Node, kind: type[Any]) -> Any:

@@ -57,23 +57,14 @@ class SimBox:
         """
         root = Path(os.path.abspath(directory or _default_directory()))
         _check(root, gpus)
-        layout = Layout(str(root))
-        for folder in (
-            layout.devices,
-            layout.bin,
-            layout.site,
-            layout.state,
-            layout.holders,
-            layout.deaths,
-            layout.loads,
-        ):
-            Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
-        _write_identity(layout, gpus)
-        for name in ("nvidiactl", "nvidia-uvm", *(f"nvidia{index}" for index in range(gpus))):
-            Path(layout.devices, name).touch(mode=0o600)
-        for path, text, mode in _programs(layout):
-            _write_if_other(path, text, mode)
-        kernel_log.begin(layout)
+        try:
+            _furnish(Layout(str(root)), gpus)
+        except OSError as error:
+            raise UsageError(
+                problem=f"no embedded box can be at {root}: {error.strerror}",
+                way_out="Name another folder by EAGLEOPS_SIM_DIR, or as `sim: {directory: PATH}` "
+                "in hosts.yaml.",
+            ) from None
         return cls(root, gpus, sys.executable)
 
     @property
@@ -165,6 +156,26 @@ def _default_directory() -> Path:
     # The XDG specification: a relative path is to be ignored.
     base = state_home if state_home.is_absolute() else Path.home() / ".local" / "state"
     return base / "eagleops" / "sim"
+
+
+def _furnish(layout: Layout, gpus: int) -> None:
+    """Makes what is not there yet; several processes may do so at once."""
+    for folder in (
+        layout.devices,
+        layout.bin,
+        layout.site,
+        layout.state,
+        layout.holders,
+        layout.deaths,
+        layout.loads,
+    ):
+        Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+    _write_identity(layout, gpus)
+    for name in ("nvidiactl", "nvidia-uvm", *(f"nvidia{index}" for index in range(gpus))):
+        Path(layout.devices, name).touch(mode=0o600)
+    for path, text, mode in _programs(layout):
+        _write_if_other(path, text, mode)
+    kernel_log.begin(layout)
 
 
 def _check(root: Path, gpus: int) -> None:

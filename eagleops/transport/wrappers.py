@@ -15,6 +15,11 @@ import attrs
 
 from eagleops.transport.base import Argv, encode
 
+# Of Docker 29, of those before it, to a user who may not ask, and of podman's client.
+_NO_DAEMON = (
+    r"(?:Cannot|[Ff]ailed to) connect to (?:the [Dd]ocker (?:daemon|API)|Podman)"
+    r"|permission denied while trying to connect to the [Dd]ocker (?:daemon|API)"
+)
 _NO_INIT = r"^lxc-attach: .*Failed to get init pid$"
 
 
@@ -147,6 +152,11 @@ class Docker:
             return Refusal(f"there is no container {self.name}", f"See {self.program} ps --all.")
         if _says(stderr, r"^Error.* is not running$|^Error: .*container state improper$"):
             return _not_running(f"container {self.name}", f"{self.program} start {self.name}")
+        if _says(stderr, _NO_DAEMON):
+            return Refusal(
+                f"{self.program} does not reach its daemon",
+                f"Does it run, and may this user ask it? By hand: {self.program} ps.",
+            )
         return _not_installed(stderr, self.program)
 
 

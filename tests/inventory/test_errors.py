@@ -274,7 +274,7 @@ MACHINES = {
     ),
     "too many pretended GPUs": (
         "hosts: {box: {transport: sim, sim: {gpus: 1000}}}\n",
-        "hosts.yaml:1: hosts.box.sim.gpus: expected a number from 1 to 64, got the number 1000",
+        "hosts.yaml:1: hosts.box.sim.gpus: expected a number from 1 to 32, got the number 1000",
     ),
     "a circle of jump hosts": (
         "hosts:\n  a: {address: a, via: b}\n  b: {address: b, via: b}\n",

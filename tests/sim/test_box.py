@@ -91,6 +91,19 @@ def test_a_link_to_devices_is_seen_through(tmp_path: Path) -> None:
         SimBox.prepare(tmp_path / "link" / "box")
 
 
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    """A file in its way, a full disk: no bug of eagleops, and another folder can be named."""
+    (tmp_path / "file").touch()
+
+    with pytest.raises(UsageError) as refused:
+        SimBox.prepare(tmp_path / "file" / "box")
+
+    assert str(refused.value) == (
+        f"no embedded box can be at {tmp_path}/file/box: Not a directory\n"
+        "Name another folder by EAGLEOPS_SIM_DIR, or as `sim: {directory: PATH}` in hosts.yaml."
+    )
+
+
 def test_a_colon_in_the_folders_name_is_refused(tmp_path: Path) -> None:
     """PATH could not name its programs."""
     with pytest.raises(UsageError, match="a colon ends a folder's name on PATH"):

@@ -59,6 +59,29 @@ NO_SUCH_PLACE = [
         "there is no container sglang",
         "See podman ps --all.",
     ),
+    *(
+        (
+            Docker("sglang"),
+            f"{words}\n",
+            "docker does not reach its daemon",
+            "Does it run, and may this user ask it? By hand: docker ps.",
+        )
+        for words in (
+            (
+                "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker "
+                "daemon running?"
+            ),
+            (
+                "failed to connect to the docker API at unix:///var/run/docker.sock; check if the "
+                "path is correct and if the daemon is running"
+            ),
+            (
+                "Got permission denied while trying to connect to the Docker daemon socket at "
+                "unix:///var/run/docker.sock: dial unix /var/run/docker.sock: connect: permission "
+                "denied"
+            ),
+        )
+    ),
     (
         Incus("llm"),
         'Error: Failed to fetch instance "llm" in project "default": Instance not found\n',
