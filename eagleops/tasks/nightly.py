@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from eagleops.tasks.api_key import api_key
 from eagleops.tasks.command import Call, command
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def nightly(
         report = nights.run(
             hosts,
             fresh=fresh,
-            api_key=os.environ.get("EAGLEOPS_API_KEY"),
+            api_key=api_key(),
             progress=progress,
         )
     is_news = report.changed or not (report.ok and report.is_told)
