@@ -77,6 +77,17 @@ class Table:
     title: str = ""
     empty: str = "none"
 
+    def without_bare(self, heading: str) -> Table:
+        """The table less the column of that heading, where it has nothing in any row."""
+        place = [column.heading for column in self.columns].index(heading)
+        if any(cell_text(row[place]) for row in self.rows):
+            return self
+        return attrs.evolve(
+            self,
+            columns=self.columns[:place] + self.columns[place + 1 :],
+            rows=tuple(row[:place] + row[place + 1 :] for row in self.rows),
+        )
+
 
 @attrs.frozen
 class View:

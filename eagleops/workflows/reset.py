@@ -86,7 +86,9 @@ class ResetReport:
             tuple(rows),
             empty=f"{self.host}: no process holds a GPU",
         )
-        return View((table,), self._conclusion(), tuple(map(Text, self.notes)))
+        return View(
+            (table.without_bare("container"),), self._conclusion(), tuple(map(Text, self.notes))
+        )
 
     def _repr_html_(self) -> str:
         return self.view().to_html()

@@ -109,7 +109,8 @@ class StatusReport:
             for process in self.holders
         )
         headings = ("PID", "user", "container", "server", "process", "GPU MiB")
-        return Table(_columns(headings, {"PID", "GPU MiB"}), rows, title="Who holds them")
+        table = Table(_columns(headings, {"PID", "GPU MiB"}), rows, title="Who holds them")
+        return table.without_bare("container")
 
     def _server_table(self) -> Table:
         rows = tuple(_server_row(server) for server in self.servers)

@@ -52,3 +52,16 @@ def test_no_text_of_an_error_moves_the_cursor(capsys: pytest.CaptureFixture[str]
     told = capsys.readouterr().err
     assert CONTROL.findall(told) == []
     assert told.count(NAMED) == 3
+
+
+def test_a_column_with_nothing_in_it_takes_no_room() -> None:
+    """It is left out where no row has a word for it, and stands where one has."""
+    columns = tuple(map(Column, ("PID", "container", "process")))
+    bare = Table(columns, (("1", "", "a"), ("2", "", "b")))
+    told = Table(columns, (("1", "", "a"), ("2", "lxc/129", "b")))
+
+    left = bare.without_bare("container")
+
+    assert [column.heading for column in left.columns] == ["PID", "process"]
+    assert left.rows == (("1", "a"), ("2", "b"))
+    assert told.without_bare("container") == told
