@@ -20,5 +20,10 @@ def _lines() -> Iterator[str]:
     yield "| --- | --- | --- | --- |"
     for rule in rules().values():
         engines = ", ".join(rule.engines) or "all"
-        summary = rule.summary.rstrip(".").replace("``", "`")
-        yield f"| `{rule.name}` | {rule.severity} | {engines} | {summary[0].lower()}{summary[1:]} |"
+        summary = _inside(rule.summary.rstrip(".").replace("``", "`"))
+        yield f"| `{rule.name}` | {rule.severity} | {engines} | {summary} |"
+
+
+def _inside(sentence: str) -> str:
+    """The sentence as the end of another one; a name such as NCCL or LL128 keeps its capitals."""
+    return sentence if sentence[1:2].isupper() else f"{sentence[0].lower()}{sentence[1:]}"

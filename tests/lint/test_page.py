@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from eagleops.lint import page
@@ -14,3 +15,8 @@ def test_the_table_of_rules_is_current() -> None:
     text = PAGE.read_text(encoding="utf-8")
 
     assert text.partition(page.BEGIN)[2].partition(page.END)[0].strip() == page.table().strip()
+
+
+def test_a_name_keeps_its_capitals() -> None:
+    """No word of the page is a name with its first letter made small."""
+    assert re.findall(r"\b[a-z][A-Z]{2,}", page.table()) == []
