@@ -77,9 +77,12 @@ def reproduce(
 ) -> ReproducePlan | ReproduceReport:
     """Run a recorded run again: the same argv and environment, what cannot be the same told."""
     from eagleops.ledger import Ledger
+    from eagleops.server import require_name
     from eagleops.workflows.reproduce import plan_reproduction
     from eagleops.workflows.reproduce import reproduce as start_again
 
+    if name is not None:
+        require_name(name)
     library = call.library()
     with Ledger.open(library.inventory.ledger) as ledger:
         recorded = ledger.run(run)

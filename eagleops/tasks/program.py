@@ -55,6 +55,11 @@ class EagleProgram(Program):
         with _ended_in_words():
             super().parse_tasks()
 
+    def parse_cleanup(self) -> None:
+        """Prints what was asked for instead of a task: help, lists, completions."""
+        with _ended_in_words():
+            super().parse_cleanup()
+
 
 @contextlib.contextmanager
 def _ended_in_words() -> Iterator[None]:
@@ -111,7 +116,16 @@ def _status() -> int:
     try:
         from eagleops.tasks import namespace
 
-        EagleProgram(name="eagleops", namespace=namespace, version=__version__).run()
+        # By its name also where Python was told to run the package: it stands in help's usage
+        # line, and completion goes by it.
+        program = EagleProgram(
+            name="eagleops",
+            binary="eagleops",
+            binary_names=["eagleops"],
+            namespace=namespace,
+            version=__version__,
+        )
+        program.run()
     except SystemExit as end:
         # Invoke's own answer to Ctrl-C is status 1 and no word.
         if isinstance(end.__context__, KeyboardInterrupt):

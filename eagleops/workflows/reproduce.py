@@ -18,6 +18,7 @@ from eagleops.ledger.diff import RunDiff, diff
 from eagleops.ledger.relaunch import relaunch_request
 from eagleops.machine import Machine
 from eagleops.profile import Profile
+from eagleops.server import require_name
 from eagleops.view import Text, Tone, View
 from eagleops.workflows.launch import LaunchReport, start
 from eagleops.workflows.progress import Progress, Step, unwatched
@@ -189,6 +190,7 @@ def reproduce(
     if plan.missing:
         raise _cannot_be_started(plan)
     header = plan.run.header
+    require_name(header.server if name is None else name)
     named = {"name": header.profile, "engine": header.engine}
     source = plan.run.part("profile_source") or named
     try:

@@ -66,7 +66,7 @@ def test_a_result_that_cannot_be_written_is_an_error(commands: Commands, words: 
 
 
 WHAT_INVOKE_PRINTS = ["", "--help", "--list", "--version", "launch --help"]
-WHAT_INVOKE_REFUSES = ["sttus", "status --bogus", "status --bogus --json"]
+WHAT_INVOKE_REFUSES = ["sttus", "status --bogus", "status --bogus --json", "--help sttus"]
 SHUT = {
     "no reader": f"{LINE} | true; exit ${{PIPESTATUS[0]}}",
     "no reader of either": f"{LINE} 2>&1 | true; exit ${{PIPESTATUS[0]}}",
@@ -86,6 +86,23 @@ def test_help_ends_quietly_whoever_listens(
 
         assert answer.returncode == (2 if words in WHAT_INVOKE_REFUSES else 0), words
         assert b"Error" not in answer.stderr, words
+
+
+def test_help_for_a_task_that_is_none_tells_what_was_meant(commands: Commands) -> None:
+    """As for a task that is none itself: one error, and status 2."""
+    answer = commands("--help", "sttus")
+
+    expected = "error: No idea what 'sttus' is!\nDid you mean status? See: eagleops --list"
+    assert (answer.exit_status, answer.stdout) == (2, "")
+    assert answer.stderr.startswith(expected)
+
+
+def test_the_program_has_its_own_name_however_it_was_started(commands: Commands) -> None:
+    """By ``python -m eagleops`` too: in the usage line, and for a shell's completion."""
+    assert commands("--help").stdout.startswith("Usage: eagleops ")
+    assert "_complete_eagleops()" in commands("--print-completion-script", "bash").stdout
+    completed = commands("--complete", "--", "eagleops", "launch", "--").stdout.split()
+    assert {"--profile", "--host", "--json"} <= set(completed)
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
@@ -225,7 +242,8 @@ def test_a_bad_name_is_refused_before_anything_is_touched(commands: Commands) ->
     """Status 2; a launch of it has not killed what runs."""
     commands("launch")
 
-    for command in ("launch", "stop", "logs", "verify-env", "bench", "import-command --file -"):
+    asked = ("launch", "stop", "logs", "verify-env", "bench")
+    for command in (*asked, "reproduce --run 1", "import-command --file -"):
         assert commands(*command.split(), "--name=a b").exit_status == 2, command
     states = [one["state"] for one in commands("status", "--json").document["servers"]]
     assert states == ["ready"]
