@@ -19,4 +19,4 @@ def test_the_table_of_rules_is_current() -> None:
 
 def test_a_name_keeps_its_capitals() -> None:
     """No word of the page is a name with its first letter made small."""
-    assert re.findall(r"\b[a-z][A-Z]{2,}", page.table()) == []
+    assert set(re.findall(r"\b[a-z][A-Z]{2,}", page.table())) <= {"vLLM"}
