@@ -44,7 +44,7 @@ def compare(
         from eagleops.render.report import ready
 
         ready(Path(report))  # before hours of measuring that could not be shown
-    chosen = [host.profile(one) if isinstance(one, str) else one for one in profiles]
+    chosen = _chosen(host, profiles)
     result = run_comparison(host.machine, chosen, protocol, ledger=host.ledger, **settings)
     return result if report is None else write_report(result, report)
 
@@ -105,6 +105,11 @@ def plan(
     Raises:
         UsageError, ProfileError: as there.
     """
-    chosen = [host.profile(one) if isinstance(one, str) else one for one in profiles]
+    chosen = _chosen(host, profiles)
     entry = host.machine.entry
     return plan_comparison(host.name, entry.python, chosen, protocol or Protocol())
+
+
+def _chosen(host: Host, profiles: Sequence[str | Profile]) -> list[Profile]:
+    named = [profiles] if isinstance(profiles, str) else profiles
+    return [host.profile(one) if isinstance(one, str) else one for one in named]

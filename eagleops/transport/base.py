@@ -116,7 +116,10 @@ def encode(argv: Argv) -> tuple[bytes, ...]:
 
     Raises:
         ValueError: for an empty argv, or an argument with a NUL byte (exec allows neither).
+        TypeError: for one text, which to Python is a list of its characters.
     """
+    if isinstance(argv, (str, bytes)):
+        raise TypeError("a command is a list of words, not one text")
     encoded = tuple(os.fsencode(argument) for argument in argv)
     if not encoded:
         raise ValueError("a command needs at least one argument")

@@ -196,6 +196,10 @@ def test_what_cannot_be_compared_is_refused_before_anything_is_touched(open_libr
     host = open_library().host("sim")
 
     with pytest.raises(UsageError, match="a comparison needs two profiles"):
+        compare(host, "baseline")
+    with pytest.raises(UsageError, match="there is no profile nope"):
+        host.launch("nope")
+    with pytest.raises(UsageError, match="a comparison needs two profiles"):
         compare(host, ["baseline"], QUICK)
     with pytest.raises(UsageError, match="baseline is named twice"):
         compare(host, ["baseline", "baseline"], QUICK)

@@ -98,3 +98,10 @@ def test_what_exec_cannot_take_is_refused(argv, problem):
     """No arguments, or a NUL byte in one, is a ValueError that says which."""
     with pytest.raises(ValueError, match=problem):
         command_line(argv)
+
+
+@pytest.mark.parametrize("text", ["w", b"w", "echo x"])
+def test_one_text_is_no_command(text):
+    """To Python it is a list of its characters, and the first of them may be a program."""
+    with pytest.raises(TypeError, match="a command is a list of words, not one text"):
+        command_line(text)
