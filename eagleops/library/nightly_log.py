@@ -10,10 +10,10 @@ from pathlib import Path
 from eagleops import log
 from eagleops.errors import EagleError
 from eagleops.workflows.nightly.report import NightReport
+from eagleops.workflows.nightly.visit import HEADING
 from eagleops.workflows.progress import Progress, Step
 
 FILE = "nightly.log"
-_HEADING = "$ nightly: "
 
 Ended = Callable[[NightReport, Iterable[str]], None]
 
@@ -33,8 +33,8 @@ def logged(folder: Path, progress: Progress) -> Iterator[tuple[Progress, Ended]]
 
         def told(step: Step) -> None:
             # The steps below a heading are a minute's progress: the report has what they found.
-            if step.stage.startswith(_HEADING):
-                lines.info("step", what=step.stage.removeprefix(_HEADING))
+            if step.stage.startswith(HEADING):
+                lines.info("step", what=step.stage.removeprefix(HEADING))
             progress(step)
 
         def ended(report: NightReport, secrets: Iterable[str]) -> None:

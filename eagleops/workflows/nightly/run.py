@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,29 +11,21 @@ from typing import Any
 import attrs
 
 from eagleops._version import __version__
-from eagleops.errors import EagleError
 from eagleops.inventory import Inventory
 from eagleops.inventory.suite import SuiteEntry
 from eagleops.ledger.run import new_uuid, now_utc
 from eagleops.machine import Machine
 from eagleops.nights.faults import news
-from eagleops.nights.night import Night, Outcome
+from eagleops.nights.night import Night
 from eagleops.nights.store import NightStore
+from eagleops.phrases import minute
 from eagleops.remote import process_table
-from eagleops.workflows.nightly.figures import CHECKS, trend_of
-from eagleops.workflows.nightly.host_pass import HostPass
-from eagleops.workflows.nightly.limits import Limits, interruptions
-from eagleops.workflows.nightly.night_log import (
-    NightLog,
-    told_nights,
-    unsettled,
-    without,
-)
+from eagleops.workflows.nightly.limits import Limits
+from eagleops.workflows.nightly.night_log import NightLog, told_nights, unsettled, without
 from eagleops.workflows.nightly.plan import NightPlan, plan_night
 from eagleops.workflows.nightly.report import NightReport
-from eagleops.workflows.nightly.visit import Visit
-from eagleops.workflows.progress import Progress, Step, unwatched
-from eagleops.workflows.trend import TrendReport
+from eagleops.workflows.nightly.visits import Visits
+from eagleops.workflows.progress import Progress, unwatched
 
 Tell = Callable[[NightReport, Callable[[str, Mapping[str, Any]], None]], NightReport]
 REGAIN_S = 120.0
@@ -42,7 +33,6 @@ REGAIN_S = 120.0
 NIGHTS_WITH_FACTS = 30
 # How far back a night is looked for that left something to be put right.
 NIGHTS_WITH_LEFTOVERS = 30
-POLL_S = 0.2
 
 
 def nightly(
@@ -91,7 +81,7 @@ def nightly(
         log = _begun(plan, store, fresh=fresh, now=now)
         log.begin()
         limits = Limits(suite.limit_s)
-        visits = _Visits(
+        visits = Visits(
             machines, plan, log, limits, ledger, regain_s, progress, dict(bench_settings)
         )
         outcome = visits.run()
@@ -145,135 +135,11 @@ def _take_over(log: NightLog, nights: Iterable[Night]) -> None:
         every = unsettled(old)
         left = {host: of for host, of in every.items() if host in log.night.hosts}
         for host in every.keys() - log.night.asked.keys():
-            told = f"{host}: the night of {old.began_utc[:16]} left it as it was, and the suite "
+            told = f"{host}: the night of {minute(old.began_utc)} left it as it was, and the suite "
             log.notice(f"{told}has it no more. Look: eagleops status --host {host}")
         for host, entries in left.items():
             mine = log.journal(host)
             log.note(host, **{name: mine.get(name) or entry for name, entry in entries.items()})
-            log.notice(f"{host}: the night of {old.began_utc[:16]} left it as it was")
+            log.notice(f"{host}: the night of {minute(old.began_utc)} left it as it was")
         if left:
             log.store.write(without(old, left))
-
-
-@attrs.define(eq=False)
-class _Visits:
-    """The hosts of one night, looked at side by side where they share nothing."""
-
-    machines: Callable[[str], Machine]
-    plan: NightPlan
-    log: NightLog
-    limits: Limits
-    ledger: Path | None
-    regain_s: float
-    progress: Progress
-    bench_settings: dict[str, Any]
-    _measuring: threading.Lock = attrs.field(factory=threading.Lock, init=False)
-    _passes: list[HostPass] = attrs.field(factory=list, init=False)
-    _broken: list[BaseException] = attrs.field(factory=list, init=False)
-
-    def run(self) -> Outcome:
-        """Looks at every host, and says how the night ended."""
-        groups = self._groups()
-        if len(groups) > 1:
-            self.progress = _headings_only(self.progress)
-        with interruptions() as heard:
-            for end in [self._begin(group) for group in groups]:
-                while not end.wait(POLL_S):
-                    if heard:
-                        heard.clear()
-                        self.limits.interrupt()
-        if self._broken:
-            raise self._broken[0]
-        reasons = {one.ended.reason for one in self._passes if one.ended is not None}
-        if self.limits.interrupted or "interrupted" in reasons:
-            return "interrupted"
-        return "time_limit" if reasons else "done"
-
-    def trends(self) -> tuple[TrendReport, ...]:
-        """The history of each figure that was judged, tonight or in the nights before."""
-        found = []
-        for visit in (one.visit for one in self._passes):
-            for check, profile in visit.profiles:
-                for metric in CHECKS:
-                    key = (visit.host, profile.name, metric)
-                    if key not in self.log.trends and visit.rule(CHECKS[metric], profile.name).on:
-                        try:
-                            told = trend_of(visit, profile.name, metric, check)
-                        except EagleError:
-                            continue  # nothing was ever measured, or nothing can be judged
-                        self.log.trends[key] = told
-                    if key in self.log.trends:
-                        found.append(self.log.trends[key])
-        return tuple(found)
-
-    def notices(self) -> tuple[str, ...]:
-        """What a person should know besides."""
-        taken_up = ""
-        if self.log.taken_up:
-            began = self.log.night.began_utc[:16].replace("T", " ")
-            taken_up = f"The night of {began} UTC had been cut off, and was taken up."
-        left = [
-            f"{host}: not put right yet; the next night does it"
-            for host in unsettled(self.log.night)
-        ]
-        return (*filter(None, (taken_up,)), *self.log.notices, *left)
-
-    def _groups(self) -> list[list[str]]:
-        """Hosts by the machine that they stand on."""
-        by_machine: dict[str, list[str]] = {}
-        for host in self.plan.hosts:
-            by_machine.setdefault(self.plan.machine_of[host], []).append(host)
-        return list(by_machine.values())
-
-    def _begin(self, group: list[str]) -> threading.Event:
-        """Looks at hosts on a thread of its own; what it gives is set at their end.
-
-        An event, for a join that is interrupted takes a living thread for dead (CPython before
-        3.13).
-        """
-        end = threading.Event()
-
-        def work() -> None:
-            try:
-                self._visit(group)
-            finally:
-                end.set()
-
-        threading.Thread(target=work, name=f"nightly {group[0]}", daemon=True).start()
-        return end
-
-    def _visit(self, group: list[str]) -> None:
-        try:
-            for host in group:
-                one = HostPass(self._of(host))
-                self._passes.append(one)
-                one.run()
-        except BaseException as error:  # noqa: BLE001 - it is raised where it can be told
-            self._broken.append(error)
-
-    def _of(self, host: str) -> Visit:
-        return Visit(
-            machine=self.machines(host),
-            suite=self.plan.suite,
-            inventory=self.plan.inventory,
-            profiles=self.plan.profiles,
-            log=self.log,
-            watch=self.limits.watch(),
-            ledger=self.ledger,
-            told=self.progress,
-            measuring=self._measuring,
-            bench_settings=self.bench_settings,
-            regain_s=self.regain_s,
-        )
-
-
-def _headings_only(progress: Progress) -> Progress:
-    """Of several hosts at once, what each begins: their steps would mix."""
-    lock = threading.Lock()
-
-    def tell(step: Step) -> None:
-        if step.stage.startswith("$") and not step.event:
-            with lock:
-                progress(step)
-
-    return tell

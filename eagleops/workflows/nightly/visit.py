@@ -25,6 +25,8 @@ from eagleops.workflows.nightly.report import CANNOT_TELL
 from eagleops.workflows.nightly.users import Users, narrowed, users_of
 from eagleops.workflows.progress import Progress, Step
 
+# How the stage of a step begins that tells of what is looked at next.
+HEADING = "$ nightly: "
 # A trillion parameters' memory drains in a few seconds once its holder has gone.
 SETTLE_S = 20.0
 
@@ -49,7 +51,7 @@ class Visit:
     log: NightLog
     watch: Watch
     ledger: Path | None
-    told: Progress
+    tell: Progress
     measuring: threading.Lock
     bench_settings: Mapping[str, Any]
     regain_s: float
@@ -73,16 +75,16 @@ class Visit:
 
     def progress(self, step: Step) -> None:
         """Tells of a step, and ends what is at work where the night is over."""
-        self.told(step)
+        self.tell(step)
         self.watch()
 
     def heading(self, text: str) -> None:
         """Tells what is looked at next."""
-        self.progress(Step(f"$ nightly: {self.host}: {text}"))
+        self.progress(self._heading(text))
 
     def told_heading(self, text: str) -> None:
         """The same, whether or not the night is over."""
-        self.told(Step(f"$ nightly: {self.host}: {text}"))
+        self.tell(self._heading(text))
 
     def passed(self, kind: str, message: str, subject: str = "", **more: Any) -> None:
         """A check that is well, unless the suite leaves it out."""
@@ -172,6 +174,9 @@ class Visit:
         with contextlib.suppress(OperationFailed):  # unreadable GPUs are told by others
             drain(self.machine, users.levels, timeout_s=SETTLE_S, progress=self.progress)
         return self.users(gpus)
+
+    def _heading(self, text: str) -> Step:
+        return Step(f"{HEADING}{self.host}: {text}")
 
     def _outer_look(self) -> Snapshot | None:
         """What a container's host sees; None where it is none, or its host cannot be asked."""
