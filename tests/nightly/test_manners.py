@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import threading
 
 import attrs
@@ -290,17 +291,13 @@ def test_a_server_that_cannot_be_restored_is_told_with_the_command_to_type(boxes
     library = boxes.open("profiles: [baseline], restore: true")
     host = library.host("sim")
     run_id = host.launch(library.profile("second")).report.run_id
-    # The box has changed meanwhile: nothing may be started there any more.
-    taken = threading.Event()
+    # The box has changed meanwhile: another program listens on the server's port.
+    with contextlib.ExitStack() as stack:
 
-    def take_port() -> None:
-        import socket
+        def take_port() -> None:
+            stack.enter_context(socket.create_server(("127.0.0.1", boxes.other_port)))
 
-        listener = socket.create_server(("127.0.0.1", boxes.other_port))
-        taken.listener = listener
-
-    report = library.nightly().run(progress=at("$ nightly: sim: start second again", take_port))
-    taken.listener.close()
+        report = library.nightly().run(progress=at("$ nightly: sim: start second again", take_port))
 
     failed = found(report, "restore:second")
     assert failed.state == "fail"
