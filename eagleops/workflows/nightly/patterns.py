@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 
 from eagleops.errors import CannotTell
+from eagleops.transport.local import LocalTransport
 
 LIMIT_S = 10.0
 # Its alarm ends it, whatever became of us.
@@ -36,17 +36,16 @@ def search(expression: str, text: str) -> Sequence[str | None] | None:
         CannotTell: if :data:`LIMIT_S` do not do.
     """
     asked = json.dumps([LIMIT_S, expression, text]).encode("ascii")
-    argv = [sys.executable, "-I", "-c", _PROGRAM]
-    done = subprocess.run(argv, input=asked, capture_output=True, check=False)
-    if done.returncode == 0:
+    done = LocalTransport().run([sys.executable, "-I", "-c", _PROGRAM], stdin=asked)
+    if done.exit_status == 0:
         groups: Sequence[str | None] | None = json.loads(done.stdout)
         return groups
-    if done.returncode == -signal.SIGALRM:
+    if done.exit_status == -signal.SIGALRM:
         raise CannotTell(
             problem=f"{expression!r} was searched for in {len(text):,} characters of output for "
             f"{LIMIT_S:g} s, to no end",
             way_out="Repeat nothing that itself repeats: not (a+)+ but a+.",
         )
     said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    why = said[-1] if said else f"it ended with status {done.returncode}"
+    why = said[-1] if said else f"it ended with status {done.exit_status}"
     raise CannotTell(problem=f"{expression!r} could not be searched for: {why}")
