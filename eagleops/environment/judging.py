@@ -21,7 +21,7 @@ from eagleops.environment.witnesses import (
     Override,
     Witnesses,
 )
-from eagleops.remote.redact import REDACTED, is_secret
+from eagleops.remote import redact
 
 # They are no workers: their environment says nothing about the model's, and they come and go.
 BYSTANDERS = frozenset({"resource_tracker", "forkserver", "compile_worker", "wrapper"})
@@ -145,11 +145,11 @@ def _expected_values(
     """Secrets as digests: from here on nothing holds the text of one."""
     values: dict[str, Value | None] = {}
     for name, value in expected.items():
-        if value == REDACTED:
+        if value is not None and redact.REDACTED in value:
             started_with = None if main is None else main["initial"]["variables"].get(name)
             known = value_of(started_with, salt)
             values[name] = known if known is not None else Secret()
-        elif value is not None and (name in secrets or is_secret(name, value)):
+        elif value is not None and (name in secrets or redact.value(name, value) != value):
             values[name] = Secret.of(salt, value)
         else:
             values[name] = value

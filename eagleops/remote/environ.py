@@ -71,7 +71,7 @@ def environ(
     pids = _below(pid) if server is None else _living(server)
     yield {"event": "reading", "processes": len(pids)}
     expected = {} if record is None else record.spec.get("expected") or {}
-    left_out = [variable for variable, value in expected.items() if value == redact.REDACTED]
+    left_out = [name for name, value in expected.items() if redact.REDACTED in (value or "")]
     mask = Mask([*expected, *names], [*left_out, *secrets])
     witnesses = Witnesses(mask, None if server is None else server["state_dir"])
     found, gone = _read_all(context, witnesses, pids)

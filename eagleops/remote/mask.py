@@ -48,7 +48,8 @@ class Mask:
 
     def value(self, name: str, value: str) -> Any:
         """``value``, or ``{"sha256": ...}`` for a secret."""
-        if name not in self._secrets and not redact.is_secret(name, value):
+        # A password in a URL makes the whole value one.
+        if name not in self._secrets and redact.value(name, value) == value:
             return value
         key, content = self.salt.encode("ascii"), value.encode("utf-8", "surrogateescape")
         return {"sha256": hmac.new(key, content, hashlib.sha256).hexdigest()}

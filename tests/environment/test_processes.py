@@ -248,15 +248,17 @@ def test_only_the_variables_that_matter_travel(read) -> None:
 def test_a_secret_travels_as_a_salted_digest(read) -> None:
     """Equal values can be told in one reading, and not across two."""
     secret = "hf_very_secret"
-    given = {"HF_TOKEN": secret, "NCCL_API_KEY": secret}
+    url = f"http://me:{secret}@example.com"
+    given = {"HF_TOKEN": secret, "NCCL_API_KEY": secret, "PROXY": url}
     argv_secret = ["--api-key", secret]
     with running([OWN, "-c", "input()", *argv_secret], given) as process:
         until(lambda: "live" in str(read(process.pid)))
-        one, other = read(process.pid, "HF_TOKEN"), read(process.pid, "HF_TOKEN")
+        one, other = (read(process.pid, "HF_TOKEN", "PROXY") for _ in range(2))
 
     assert secret not in repr(one) + repr(other)
     first, second = (of(each, process.pid)["live"]["variables"] for each in (one, other))
     assert first["HF_TOKEN"] == first["NCCL_API_KEY"] != second["HF_TOKEN"]
+    assert set(first["PROXY"]) == {"sha256"}
     assert of(one, process.pid)["argv"][-2:] == ["--api-key", "<redacted>"]
 
 

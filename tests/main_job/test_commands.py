@@ -128,9 +128,14 @@ def test_secrets_reach_no_output_and_no_file(commands: Commands) -> None:
 def test_a_secret_by_reference_is_one_whatever_its_name(
     commands: Commands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It reaches its server, is proved there, and is started again; nothing shows or keeps it."""
+    """It reaches its server, is proved there, and is started again; nothing shows or keeps it.
+
+    A password in a URL is one too.
+    """
     monkeypatch.setenv("MY_HOOK", "hush_never_shown")
-    commands.write(more=["  told: {extends: baseline, env: {ALERTS: {secret: env:MY_HOOK}}}"])
+    url = "'http://me:hush_never_shown@example.com/'"
+    env = f"{{ALERTS: {{secret: env:MY_HOOK}}, PROXY: {url}}}"
+    commands.write(more=[f"  told: {{extends: baseline, env: {env}}}"])
 
     answers = [
         commands("launch", "--profile", "told", "--json"),
@@ -146,8 +151,8 @@ def test_a_secret_by_reference_is_one_whatever_its_name(
     ]
 
     assert [one.exit_status for one in answers] == [0] * len(answers)
-    worker = answers[1].document["processes"][0]["variables"]["ALERTS"]
-    assert worker["verdict"] == "ok"
+    worker = answers[1].document["processes"][0]["variables"]
+    assert (worker["ALERTS"]["verdict"], worker["PROXY"]["verdict"]) == ("ok", "ok")
     pid = answers[5].document["server"]["pid"]
     assert b"ALERTS=hush_never_shown" in Path(f"/proc/{pid}/environ").read_bytes()
     assert "hush_never_shown" not in "".join(one.stdout + one.stderr for one in answers)
