@@ -77,7 +77,9 @@ def schedule(text: str) -> Schedule:
         if part in parts:
             raise _no_schedule(text, f"{word!r} stands in the wrong place")
         parts[part] = word
-    if not parts or list(parts) != sorted(parts, key=_ORDER.index):
+    if not parts:
+        raise _no_schedule(text, "it names neither a day nor a time")
+    if list(parts) != sorted(parts, key=_ORDER.index):
         raise _no_schedule(text, "weekdays, date, time and time zone stand in this order")
     return Schedule(zone=zone, **parts)
 

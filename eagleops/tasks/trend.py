@@ -40,6 +40,8 @@ def trend(
     from eagleops.workflows.trend import trend as follow
 
     inventory = call.library().inventory
+    if host in inventory.groups:
+        inventory.target(host)  # refused, with its members
     # What ran under a name that hosts.yaml no longer has can still be looked at.
     result = follow(
         inventory.ledger,

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+import eagleops
 from drift.nights import run_of
 from eagleops.errors import NoSuchRun, UsageError
 from eagleops.inventory import HostEntry
@@ -247,6 +251,28 @@ def test_a_profile_that_is_like_a_measured_one_is_not_taken_for_it(ledger: Ledge
     with pytest.raises(UsageError) as nothing:
         trend(ledger.path, "baseline-2", "box", profiles=("baseline", "baseline-2"))
     assert nothing.value.way_out.startswith("These have runs: baseline on box. Measure it:")
+
+
+def test_the_command_asks_who_mistyped_a_name_and_refuses_a_group(tmp_path: Path) -> None:
+    """By what hosts.yaml has, though nothing was ever measured: status 2."""
+    tmp_path.joinpath("hosts.yaml").write_text(
+        "ledger: ledger.db\n"
+        "hosts: {box: {transport: local}, sim: {transport: sim}}\n"
+        "groups: {boxes: [box, sim]}\n"
+        "profiles: {baseline: {engine: sglang, model: /m, port: 8000}}\n"
+    )
+    program = [sys.executable, "-m", "eagleops", "trend", "--profile"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(eagleops.__file__).parents[1])}
+
+    def told(profile: str, host: str) -> tuple[int, str]:
+        argv = [*program, profile, "--host", host, "--inventory", str(tmp_path / "hosts.yaml")]
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+        return done.returncode, done.stderr
+
+    status, words = told("basline", "box")
+    assert (status, words.splitlines()[-1]) == (2, "Did you mean baseline?")
+    status, words = told("baseline", "boxes")
+    assert (status, words.splitlines()[-1]) == (2, "Name one of box, sim.")
 
 
 def test_a_pin_that_is_none_is_an_error(ledger: Ledger) -> None:

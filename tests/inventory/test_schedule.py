@@ -26,8 +26,8 @@ PARTS = {
     "04:30 America/Argentina/Ushuaia": Schedule(time="04:30", zone="America/Argentina/Ushuaia"),
 }
 NONE = {
-    "": "weekdays, date, time and time zone stand in this order",
-    "UTC": "weekdays, date, time and time zone stand in this order",
+    "": "it names neither a day nor a time",
+    "UTC": "it names neither a day nor a time",
     "at night": "there is no weekday 'at'",
     "dayly": "there is no weekday 'dayly'",
     "04:30 Mon": "weekdays, date, time and time zone stand in this order",
