@@ -19,12 +19,11 @@ FENCES = {
     "rich": ("eagleops.render", "eagleops.tasks", "eagleops.view"),
     "requests": ("eagleops.notify", "eagleops.streaming"),
     "yaml": ("eagleops.inventory", "eagleops.profile"),
-    # A secret's `cmd:` runs here, never on a machine; and so does a search that may take for ever.
+    # A secret's `cmd:` runs here, never on a machine.
     "subprocess": (
         "eagleops.remote",
         "eagleops.sim",
         "eagleops.transport",
-        "eagleops.workflows.nightly.patterns",
         "eagleops.workflows.secrets",
     ),
     "eagleops.sim": ("eagleops.machine", "eagleops.sim"),
