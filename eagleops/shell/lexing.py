@@ -10,7 +10,7 @@ import re
 
 import attrs
 
-from eagleops.shell.quoting import closing
+from eagleops.shell.quoting import behind_expansion, closing
 
 _STOPS = "\n;&|()"
 _REDIRECTION = re.compile(r"(?P<fd>\d*|\{\w+\})(?P<op>&>>|&>|<<<|<<-|<<|<>|<&|>>|>&|>\||>|<)")
@@ -102,23 +102,8 @@ class _Lexer:
         if character in "'\"":
             return closing(self.text, self.n) + 1
         if rest in {"$(", "${"}:
-            return self.balanced(self.n + 2, ")" if rest == "$(" else "}")
+            return behind_expansion(self.text, self.n)
         if character == "`":
             end = self.text.find("`", self.n + 1)
             return end + 1 if end >= 0 else len(self.text)
         return self.n + 1
-
-    def balanced(self, start: int, close: str) -> int:
-        n, depth = start, 1
-        opening = {")": "(", "}": "{"}[close]
-        while n < len(self.text) and depth:
-            character = self.text[n]
-            if character == "\\":
-                n += 2
-                continue
-            if character in "'\"":
-                n = closing(self.text, n) + 1
-                continue
-            depth += (character == opening) - (character == close)
-            n += 1
-        return n

@@ -47,6 +47,8 @@ def plain(text: str) -> Iterator[tuple[int, str]]:
 def closing(text: str, start: int, *, ansi: bool = False) -> int:
     """The offset of the quote that closes the one at ``start``.
 
+    What stands in an expansion between double quotes has quotes of its own.
+
     Args:
         text: All of it.
         start: Of the opening quote.
@@ -62,6 +64,9 @@ def closing(text: str, start: int, *, ansi: bool = False) -> int:
         if text[n] == "\\" and escapes:
             n += 2
             continue
+        if quote == '"' and text.startswith(("$(", "${"), n):
+            n = behind_expansion(text, n, quoted=True)
+            continue
         if text[n] == quote:
             return n
         n += 1
@@ -69,6 +74,32 @@ def closing(text: str, start: int, *, ansi: bool = False) -> int:
     name = "single quote" if quote == "'" else "double quote"
     message = f"the {name} here never closes: a shell would wait for the rest"
     raise Unreadable(Slip(line, column, "unclosed-quote", message, "Close it."))
+
+
+def behind_expansion(text: str, start: int, *, quoted: bool = False) -> int:
+    """The offset behind the ``$(...)`` or ``${...}`` at ``start``; the text's end if it is open.
+
+    Args:
+        text: All of it.
+        start: Of its ``$``.
+        quoted: Whether it stands between double quotes: in ``${...}`` a single one is none then.
+
+    Raises:
+        Unreadable: if a quote in it never closes.
+    """
+    opening = text[start + 1]
+    close = {"(": ")", "{": "}"}[opening]
+    quotes = '"' if quoted and opening == "{" else "'\""
+    n, depth = start + 2, 1
+    while n < len(text) and depth:
+        if text[n] == "\\":
+            n += 2
+        elif text[n] in quotes:
+            n = closing(text, n) + 1
+        else:
+            depth += (text[n] == opening) - (text[n] == close)
+            n += 1
+    return min(n, len(text))
 
 
 def _after_documents(text: str, start: int, pending: list[tuple[str, bool]]) -> int:

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 
 import attrs
 
+from eagleops.shell.quoting import behind_expansion
+
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _PARAMETER = re.compile(r"\$\{(?P<name>[A-Za-z_]\w*)(?:(?P<op>:?[-=])(?P<rest>[^{}'\"`$\\]*))?\}")
@@ -148,8 +150,8 @@ class _Reader:
         elif found := _PARAMETER.match(rest):
             self._parameter(found, quoted=quoted)
         elif rest.startswith("${"):
-            end = rest.find("}") + 1 or len(rest)
-            self._left(Doubt("special", rest[:end]))
+            end = behind_expansion(self.raw, self._n, quoted=quoted)
+            self._left(Doubt("special", self.raw[self._n : end]))
         elif found := NAME.match(rest, 1):
             self._variable(found[0], f"${found[0]}", quoted=quoted)
         elif re.match(r"\$[0-9@*#?$!-]", rest):
@@ -196,9 +198,11 @@ class _Reader:
         self._n += len(doubt.text)
 
     def _substitution(self, opening: str) -> None:
-        rest = self.raw[self._n :]
-        end = rest.find("`", 1) + 1 if opening == "`" else _closing_parenthesis(rest)
-        self._left(Doubt("substitution", rest[: end or len(rest)]))
+        if opening == "`":
+            end = self.raw.find("`", self._n + 1) + 1 or len(self.raw)
+        else:
+            end = behind_expansion(self.raw, self._n)
+        self._left(Doubt("substitution", self.raw[self._n : end]))
 
     def _ansi(self) -> None:
         self._n += 2
@@ -261,12 +265,3 @@ def _unquoted(raw: str) -> str:
     """``raw`` with a mark for whatever is quoted, and for each parameter."""
     quoted = r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|\$\{[^}]*\}"
     return re.sub(quoted, "\0", raw, flags=re.DOTALL)
-
-
-def _closing_parenthesis(text: str) -> int:
-    depth = 0
-    for n, character in enumerate(text):
-        depth += {"(": 1, ")": -1}.get(character, 0)
-        if depth == 0 and character == ")":
-            return n + 1
-    return 0

@@ -24,6 +24,10 @@ pieces = st.sampled_from(PIECES)
 @given(st.lists(st.one_of(pieces, st.text(max_size=4)), max_size=30), st.sampled_from(["", " "]))
 @example(["ssh"], " ")
 @example(["env", "-u"], " ")
+@example(['0"', "$(", "“"], "")
+@example(["x $(')')y"], "")
+@example(['x $("a)") "$(echo ")")"'], "")
+@example(["""x "${X:-it's}" """], "")
 @example(["bash", "-c", "'", "bash", "-c", '"', "ssh", "h", '"', "'"], " ")
 def test_nothing_but_a_usage_error_stops_an_import(words: list[str], between: str) -> None:
     """And what is imported is an inventory that can be read, its comments comments."""
