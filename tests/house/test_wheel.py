@@ -45,7 +45,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with turn(folder.with_suffix(".lock")):
         if not folder.exists():
             venv.create(folder, with_pip=True)
-            install = [folder / "bin" / "python", "-m", "pip", "install", "-q", wheel]
+            install = [folder / "bin" / "python", "-I", "-m", "pip", "install", "-q", wheel]
             subprocess.run(install, check=True, capture_output=True)
     return folder / "bin"
 
