@@ -67,6 +67,9 @@ def closing(text: str, start: int, *, ansi: bool = False) -> int:
         if quote == '"' and text.startswith(("$(", "${"), n):
             n = behind_expansion(text, n, quoted=True)
             continue
+        if quote == '"' and text[n] == "`":
+            n = text.find("`", n + 1) + 1 or len(text)
+            continue
         if text[n] == quote:
             return n
         n += 1
