@@ -39,6 +39,8 @@ _BLOCKS = {
     "case_statement": "a condition",
     "function_definition": "a function",
 }
+# Behind a brace the grammar's own scanner looks such a character up far behind its table.
+_FAR = re.compile(rb"[\xf0-\xf4][\x80-\xbf]{3}")
 _SILENT = {"comment", "\n", ";", "heredoc_body"}
 
 
@@ -108,7 +110,7 @@ def read(text: str) -> Script:
     """
     repaired, slips = mended(text)
     source = repaired.encode("utf-8", "surrogatepass")
-    tree = _parser().parse(source)
+    tree = _parser().parse(_FAR.sub(b"@@@@", source))
     reader = _Reader(repaired, source)
     commands = list(reader.statements(tree.root_node, ()))
     if tree.root_node.has_error and not _bearable(commands):
