@@ -40,7 +40,7 @@ _BLOCKS = {
     "function_definition": "a function",
 }
 # Behind a brace the grammar's own scanner looks such a character up far behind its table.
-_FAR = re.compile(rb"[\xf0-\xf4][\x80-\xbf]{3}")
+_FAR = re.compile("[\U00010000-\U0010ffff]")
 _SILENT = {"comment", "\n", ";", "heredoc_body"}
 
 
@@ -109,8 +109,8 @@ def read(text: str) -> Script:
         Unreadable: if a quote or a here-document never closes, or it is no shell's language.
     """
     repaired, slips = mended(text)
-    source = repaired.encode("utf-8", "surrogatepass")
-    tree = _parser().parse(_FAR.sub(b"@@@@", source))
+    source = _FAR.sub("é", repaired).encode("utf-8", "surrogatepass")
+    tree = _parser().parse(source)
     reader = _Reader(repaired, source)
     commands = list(reader.statements(tree.root_node, ()))
     if tree.root_node.has_error and not _bearable(commands):
@@ -157,7 +157,8 @@ class _Reader:
         return len(self.source[: node.start_byte].decode("utf-8", "surrogatepass"))
 
     def source_of(self, node: Node) -> str:
-        return self.source[node.start_byte : node.end_byte].decode("utf-8", "surrogatepass")
+        length = len(self.source[node.start_byte : node.end_byte].decode("utf-8", "surrogatepass"))
+        return self.text[self.offset(node) :][:length]
 
     def statements(self, node: Node, inside: tuple[str, ...]) -> Iterator[SimpleCommand]:
         """The commands in the children of ``node``, each bound to the one before."""
