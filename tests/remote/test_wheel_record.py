@@ -88,7 +88,7 @@ def test_a_large_library_is_compared_by_size_unless_asked(installed, look) -> No
 def test_a_tuned_configuration_that_was_added_is_seen(installed, look) -> None:
     """A kernel's configuration decides its speed as much as its code does."""
     (installed.site / "sglang/srt/configs/moe_tuned.json").write_text("{}")
-    (installed.site / "sglang/srt/link.py").symlink_to("/nonexistent")
+    (installed.site / "sglang/srt/link.py").symlink_to("of-nothing.py")
 
     assert states(compared(look(python=str(installed.python)))) == {
         "sglang/srt/configs/moe_tuned.json": "added",
