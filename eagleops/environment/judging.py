@@ -113,6 +113,7 @@ def judge(
     counted = _counted(roles)
     missing = engine.missing([role for role in roles.values() if role is not None])
     reading = _Reading(processes, main, read, engine)
+    conf_files = whole.conf_files(read)
     return EnvReport(
         host=host,
         server=server.get("name"),
@@ -122,8 +123,8 @@ def judge(
             for pid, process in processes.items()
         ),
         missing_workers=tuple(MissingWorker(one.role, one.rank, one.title) for one in missing),
-        conf_files=whole.conf_files(read),
-        notes=tuple(whole.notes(read, expected)),
+        conf_files=conf_files,
+        notes=tuple(whole.notes(read, conf_files, expected)),
     )
 
 

@@ -25,16 +25,21 @@ def conf_files(read: Mapping[str, Any]) -> dict[str, dict[str, Value]]:
     return found
 
 
-def notes(read: Mapping[str, Any], expected: Collection[str]) -> list[str]:
+def notes(
+    read: Mapping[str, Any],
+    conf_files: Mapping[str, Mapping[str, Value]],
+    expected: Collection[str],
+) -> list[str]:
     """A sentence for each thing that nobody asked for, or that could not be seen.
 
     Args:
-        read: As :func:`conf_files`.
+        read: As :func:`conf_files`, of which the next is the answer.
+        conf_files: What conf files set.
         expected: The variables that somebody asked for.
     """
     told = {
         f"{path} sets {name}={quoted(value)}, which nobody asked for": None
-        for path, settings in conf_files(read).items()
+        for path, settings in conf_files.items()
         for name, value in settings.items()
         if name not in expected
     }

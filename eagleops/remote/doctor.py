@@ -10,7 +10,7 @@ import resource
 import time
 from typing import Any, Dict, Generator, List, Optional, Sequence
 
-from eagleops.remote import gpu_settings, listeners, redact
+from eagleops.remote import gpu_settings, listeners, nccl_conf, redact
 from eagleops.remote.box_facts import box_facts
 from eagleops.remote.context import Context
 from eagleops.remote.failure import Failure
@@ -18,6 +18,7 @@ from eagleops.remote.server_record import servers_home
 
 # Where NCCL looks for settings beside the environment: param.cc of NCCL 2.30.
 NCCL_CONF = ("/etc/nccl.conf", "~/.nccl.conf")
+MOST_BYTES = 64 * 1024
 KERNEL_MODULE = "/proc/driver/nvidia/version"
 YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 CAP_SYS_PTRACE = 19
@@ -78,7 +79,7 @@ def _user() -> str:
 def _text(path: str) -> Optional[str]:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(64 * 1024)
+            return file.read(MOST_BYTES)
     except OSError:
         return None
 
@@ -119,9 +120,10 @@ def _owners(port: Optional[int]) -> List[str]:
 
 
 def _conf(path: str) -> Dict[str, Any]:
-    lines: Optional[List[str]] = None
-    text = _text(os.path.expanduser(path))
-    if text is not None:
-        told = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-        lines = [redact.text(line) for line in told]
-    return {"path": path, "lines": lines}
+    try:
+        content = nccl_conf.content_of(os.path.expanduser(path))[:MOST_BYTES]
+    except OSError:
+        return {"path": path, "lines": None}
+    lines = content.decode("utf-8", "replace").splitlines()
+    told = [line for line in lines if line.strip() and not line.startswith("#")]
+    return {"path": path, "lines": [redact.text(line) for line in told]}

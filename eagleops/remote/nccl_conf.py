@@ -89,7 +89,7 @@ class ConfReader:
 def _read(root: str, pid: int, path: str) -> Optional[ConfFile]:
     place = root + path if path.startswith("/") else "/proc/{}/cwd/{}".format(pid, path)
     try:
-        return ConfFile(path, parse(_content_of(place)), "")
+        return ConfFile(path, parse(content_of(place)), "")
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -107,12 +107,17 @@ def _homes(passwd: bytes) -> Dict[int, str]:
 
 def _content(path: str) -> bytes:
     try:
-        return _content_of(path)
+        return content_of(path)
     except OSError:
         return b""
 
 
-def _content_of(path: str) -> bytes:
+def content_of(path: str) -> bytes:
+    """A file's content, up to :data:`MAX_BYTES`.
+
+    Raises:
+        OSError: if it cannot be read, or is a pipe that holds nothing yet.
+    """
     # O_NONBLOCK: a pipe in a conf file's place must not make the reading wait.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
