@@ -9,15 +9,15 @@ each token every worker replays a CUDA graph of matrix products, each followed b
 
 from __future__ import annotations
 
-import http.server
-import json
 import multiprocessing
 import os
 import socket
 import sys
-import threading
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import Any
+
+from completions import captured, serve
 
 LAYERS, WIDTH, REPLAYS = 61, 4096, 2
 BOOT_LIMIT_S = 120.0
@@ -33,7 +33,7 @@ def work(rank: int, ranks: int, port: int, told: Connection) -> None:
     torch.cuda.set_device(rank)
     address = f"tcp://127.0.0.1:{port}"
     dist.init_process_group("nccl", init_method=address, rank=rank, world_size=ranks)
-    graph = captured(ranks)
+    graph = forward(ranks)
     told.send("ready")
     while True:
         for _ in range(told.recv()):
@@ -44,7 +44,7 @@ def work(rank: int, ranks: int, port: int, told: Connection) -> None:
                 told.send("token")
 
 
-def captured(ranks: int) -> Any:
+def forward(ranks: int) -> Any:
     """One forward pass of a rank's share of the layers, as a CUDA graph."""
     import torch
     import torch.distributed as dist
@@ -62,60 +62,7 @@ def captured(ranks: int) -> Any:
             dist.all_reduce(now)
         state.copy_(now / (now.abs().max() + 1e-3))
 
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            step()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph
-
-
-class Answer(http.server.BaseHTTPRequestHandler):
-    """OpenAI's API as far as a measurement asks for it."""
-
-    protocol_version = "HTTP/1.1"
-    ranks: tuple[Connection, ...] = ()
-    turn = threading.Lock()
-
-    def do_GET(self) -> None:
-        """Ready, and the only model."""
-        body = json.dumps({"data": [{"id": "loop"}]}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def do_POST(self) -> None:
-        """Streams a completion, a token at a time, as rank 0 says that it is there."""
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        count = asked["max_tokens"]
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Connection", "close")
-        self.end_headers()
-        self.close_connection = True
-        with self.turn:
-            for rank in self.ranks:
-                rank.send(count)
-            for number in range(1, count + 1):
-                self.ranks[0].recv()
-                ended = "length" if number == count else None
-                choice = {"index": 0, "text": " x", "finish_reason": ended}
-                self.tell({"id": "1", "choices": [choice]})
-        usage = {"prompt_tokens": 8, "completion_tokens": count}
-        self.tell({"id": "1", "choices": [], "usage": usage})
-        self.wfile.write(b"data: [DONE]\n\n")
-
-    def tell(self, event: dict[str, Any]) -> None:
-        """One event of the stream."""
-        self.wfile.write(b"data: " + json.dumps(event).encode() + b"\n\n")
-        self.wfile.flush()
-
-    def log_message(self, *_: object) -> None:
-        """Nothing: the log is for NCCL and for what goes wrong."""
+    return captured(step)
 
 
 def main(port: int, ranks: int) -> None:
@@ -133,8 +80,15 @@ def main(port: int, ranks: int) -> None:
         if not end.poll(BOOT_LIMIT_S) or end.recv() != "ready":
             sys.exit("a rank did not come up")
     print("ready with", ranks, "ranks", flush=True)
-    Answer.ranks = tuple(ends)
-    http.server.ThreadingHTTPServer(("127.0.0.1", port), Answer).serve_forever()
+
+    def decode(count: int) -> Iterator[None]:
+        for end in ends:
+            end.send(count)
+        for _ in range(count):
+            ends[0].recv()
+            yield
+
+    serve(port, decode)
 
 
 if __name__ == "__main__":

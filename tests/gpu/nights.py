@@ -30,55 +30,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from main_job import free_port, run
 
 LAYERS, SLOWER = 57, 61  # 7.0 % more
-
-SERVER = """
-import http.server, json, os, sys, torch
-layers, port, width = int(os.environ["LAYERS"]), int(sys.argv[1]), 4096
-torch.manual_seed(1)
-make = {"device": "cuda", "dtype": torch.float16}
-weights = [torch.randn(width, width, **make) / width for _ in range(layers)]
-state = torch.randn(1, width, **make)
-def step():
-    now = state
-    for weight in weights:
-        now = torch.relu(now @ weight)
-    state.copy_(now / (now.abs().max() + 1e-3))
-stream = torch.cuda.Stream()
-with torch.cuda.stream(stream):
-    for _ in range(3):
-        step()
-torch.cuda.synchronize()
-graph = torch.cuda.CUDAGraph()
-with torch.cuda.graph(graph):
-    step()
-print("ready with", layers, "layers", flush=True)
-class Answer(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    def do_GET(self):
-        body = json.dumps({"data": [{"id": "loop"}]}).encode()
-        self.send_response(200); self.send_header("Content-Length", str(len(body)))
-        self.end_headers(); self.wfile.write(body)
-    def do_POST(self):
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.send_response(200); self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Connection", "close"); self.end_headers()
-        self.close_connection = True
-        for number in range(asked["max_tokens"]):
-            for _ in range(4):
-                graph.replay()
-            torch.cuda.synchronize()
-            last = number + 1 == asked["max_tokens"]
-            choice = {"index": 0, "text": " x", "finish_reason": "length" if last else None}
-            self.tell({"id": "1", "choices": [choice]})
-        usage = {"prompt_tokens": 8, "completion_tokens": asked["max_tokens"]}
-        self.tell({"id": "1", "choices": [], "usage": usage})
-        self.wfile.write(b"data: [DONE]\\n\\n")
-    def tell(self, event):
-        self.wfile.write(b"data: " + json.dumps(event).encode() + b"\\n\\n"); self.wfile.flush()
-    def log_message(self, *_):
-        pass
-http.server.ThreadingHTTPServer(("127.0.0.1", port), Answer).serve_forever()
-"""
+SERVER = Path(__file__).resolve().with_name("loop_server.py")
 HOLDER = """
 import sys, torch
 held = torch.empty(8 << 30, dtype=torch.uint8, device="cuda")
@@ -98,7 +50,6 @@ def main() -> int:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="eagleops-gpu-") as name:
         folder = Path(name)
-        (folder / "server.py").write_text(SERVER)
         (folder / "holder.py").write_text(HOLDER)
         port = free_port()
         write(folder, port, LAYERS)
@@ -171,7 +122,7 @@ def write(folder: Path, port: int, layers: int) -> None:
     """The inventory: this machine, and a profile that decodes through so many layers."""
     profile = {
         "engine": "command",
-        "command": [sys.executable, str(folder / "server.py"), str(port)],
+        "command": [sys.executable, str(SERVER), str(port)],
         "port": port,
         "env": {"LAYERS": str(layers)},
         "inherit": ["LD_LIBRARY_PATH", "CUDA_HOME"],
